@@ -23,13 +23,13 @@ from rewright.env.datasets import dataset
 from rewright.env.dryrun import DryRun, dry_change, dry_run
 from rewright.env.environment import HloRewrite
 from rewright.env.evidence import evidence_for
-from rewright.env.hlo.program import Instruction
 from rewright.env.module import HloModule
 from rewright.env.passes import AFTER_LAYOUTS
 from rewright.env.repairs import runnable
 from rewright.env.session import Change, Session
 from rewright.env.testing import compare_modules
 from rewright.env.xla.worker import XlaTimeout
+from rewright.frontends.hlo.module import Instruction
 from rewright.ir.errors import RewrightError
 
 LATE = (AFTER_LAYOUTS, "after_layout_assignment", "HLO_passes_after_layout_assignment")
@@ -87,8 +87,8 @@ class Coverage:
 
 def _reason(change: Change) -> str:
     before, after = change.before.program.main, change.after.program.main
-    same = before.signature == after.signature and [p.shape for p in before.parameters()] == [
-        p.shape for p in after.parameters()
+    same = before.signature == after.signature and [p.shape_proto for p in before.parameters()] == [
+        p.shape_proto for p in after.parameters()
     ]
     if not same:
         return "layouts of parameters or of the result change, which are no values"

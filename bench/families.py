@@ -112,7 +112,8 @@ def attempt(name: str, experts: str, attention: str) -> list[object]:
     import transformers
     from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
 
-    from rewright.frontends.torch import capture, capture_ranks
+    from rewright.frontends.torch.capture import capture
+    from rewright.frontends.torch.ranks import capture_ranks
     from rewright.refine import refine
     from zoo.transformers_models import quiet
     from zoo.transformers_plan import apply_transformers_plan

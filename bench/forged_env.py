@@ -23,13 +23,15 @@ from typing import Any, cast
 from bench.tables import print_table
 from rewright.env.certificate import Refused, audit, certify, graph_of
 from rewright.env.episode import Episode, Settings, digest_of
-from rewright.env.hlo.program import LITERAL, Computation, Instruction, Program, pruned, read, write
-from rewright.env.hlo.wire import BYTES, Field, read_fields, write_fields
+from rewright.env.hlo.editing import pruned
 from rewright.env.module import HloModule
 from rewright.env.session import Session
 from rewright.env.strict import read_document
 from rewright.env.testing import compare_modules
 from rewright.env.trajectory import replay
+from rewright.frontends.hlo.module import LITERAL, Computation, Instruction, Module
+from rewright.frontends.hlo.proto import read, write
+from rewright.frontends.hlo.wire import BYTES, Field, read_fields, write_fields
 from rewright.ir.errors import RewrightError
 
 Document = dict[str, Any]
@@ -87,15 +89,15 @@ def certified(session: Session) -> dict[str, tuple[Document, Document]]:
 # --- what a forger does
 
 
-def _module(text: str) -> Program:
+def _module(text: str) -> Module:
     return read(base64.b64decode(text))
 
 
-def _written(program: Program) -> str:
+def _written(program: Module) -> str:
     return base64.b64encode(write(program, unique=False)).decode()
 
 
-def _mutated(random: Random, program: Program, computation: str, name: str) -> Program:
+def _mutated(random: Random, program: Module, computation: str, name: str) -> Module:
     """The program with one instruction that is another one."""
     body = program.computations[computation]
     own = body.instructions[name]
@@ -115,7 +117,7 @@ def _operands(random: Random, i: Instruction, body: Computation) -> Instruction:
     place = random.randrange(len(i.operands))
     names = list(body.instructions)
     earlier = names[: names.index(i.name)] if i.name in names else names
-    same = [n for n in earlier if body.instructions[n].shape == body.instructions[i.operands[place]].shape]
+    same = [n for n in earlier if body.instructions[n].shape_proto == body.instructions[i.operands[place]].shape_proto]
     other = random.choice([n for n in same if n != i.operands[place]] or [i.operands[place]])
     return replace(i, operands=(*i.operands[:place], other, *i.operands[place + 1 :]))
 
@@ -140,7 +142,7 @@ def _order(random: Random, i: Instruction, body: Computation) -> Instruction:
     return i.with_field(_DIRECTION, BYTES, random.choice(_ORDERS)) if i.opcode == "compare" else i
 
 
-def _some(random: Random, program: Program) -> tuple[str, str]:
+def _some(random: Random, program: Module) -> tuple[str, str]:
     computation = random.choice(list(program.computations.values()))
     return computation.name, random.choice(list(computation.instructions))
 
@@ -177,8 +179,8 @@ def another_step(random: Random, document: Document) -> Document:
         return document
     own, step = random.choice(steps)
     body = _module(own["extended"]).computations[step["computation"]]
-    shape = body.instructions[step["replacement"]].shape
-    step["replacement"] = random.choice([n for n, i in body.instructions.items() if i.shape == shape])
+    shape = body.instructions[step["replacement"]].shape_proto
+    step["replacement"] = random.choice([n for n, i in body.instructions.items() if i.shape_proto == shape])
     return _in_step(document)
 
 
@@ -197,7 +199,7 @@ def another_start(random: Random, document: Document) -> Document:
 
 def _in_step(document: Document) -> Document:
     """The modules after the first round made anew from the choices, as far as that goes."""
-    before: Program | None = None
+    before: Module | None = None
     for number, own in enumerate(document["rounds"]):
         base = _module(own["base"])
         if before is not None and number:

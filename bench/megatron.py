@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from bench.programs import Pair
 from bench.tables import print_table
 from bench.zoo import twin
-from rewright.frontends.torch import capture_ranks
+from rewright.frontends.torch.ranks import capture_ranks
 from rewright.ir.errors import RewrightError
 from rewright.refine import refine
 from zoo import megatron_core

@@ -10,7 +10,8 @@ import time
 from collections.abc import Iterator, Sequence
 
 from bench.tables import print_table
-from rewright.frontends.torch import capture, capture_ranks
+from rewright.frontends.torch.capture import capture
+from rewright.frontends.torch.ranks import capture_ranks
 from rewright.ir.graph import Graph
 from rewright.ir.placement import RankProgram
 from rewright.proof.checker import audit

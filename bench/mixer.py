@@ -16,7 +16,8 @@ import torch.nn.functional as F
 from torch import nn
 from torch.distributed.device_mesh import DeviceMesh
 
-from rewright.frontends.torch import capture, capture_ranks
+from rewright.frontends.torch.capture import capture
+from rewright.frontends.torch.ranks import capture_ranks
 from rewright.ir.graph import Graph
 from rewright.ir.placement import RankProgram, place
 from zoo.megatron import Exchange, Operation, apply, keep, reduce

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import zoo
 from bench.mixer import mixer
-from rewright.frontends.torch import capture, capture_ranks
+from rewright.frontends.torch.capture import capture
+from rewright.frontends.torch.ranks import capture_ranks
 from rewright.ir.graph import Graph
 from rewright.ir.placement import RankProgram
 

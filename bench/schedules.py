@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from bench.tables import print_table
-from rewright.frontends.torch import capture, capture_ranks
+from rewright.frontends.torch.capture import capture
+from rewright.frontends.torch.ranks import capture_ranks
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 from rewright.ir.placement import RankProgram

@@ -10,7 +10,8 @@ from typing import Any
 
 from torch.distributed.device_mesh import DeviceMesh
 
-from rewright.frontends.torch import capture, capture_ranks
+from rewright.frontends.torch.capture import capture
+from rewright.frontends.torch.ranks import capture_ranks
 from rewright.ir.errors import RewrightError
 from rewright.refine import refine
 from zoo.patterns import PATTERNS

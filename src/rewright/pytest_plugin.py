@@ -100,7 +100,7 @@ def _program(given: Program, backward: bool) -> Graph:
     from rewright.ir.graph import Graph
 
     if isinstance(given, tuple):
-        from rewright.frontends.torch import capture
+        from rewright.frontends.capture import capture
 
         if len(given) not in (2, 3):
             raise RewrightError(f"a program to capture has {len(given)} parts; give (module, args) or with kwargs")
@@ -122,7 +122,7 @@ def _ranks(given: Ranks, mesh: Mapping[str, int] | None, backward: bool) -> Rank
     if callable(given):
         if mesh is None:
             raise RewrightError('a function of all ranks needs a mesh; give one, for example mesh={"tp": 8}')
-        from rewright.frontends.torch import capture_ranks
+        from rewright.frontends.capture import capture_ranks
 
         return capture_ranks(given, mesh=dict(mesh), backward=backward)
     return given

@@ -9,16 +9,17 @@ import pytest
 
 from rewright.env.align import aligned
 from rewright.env.alternatives import Provenance
-from rewright.env.hlo.program import Computation, Program, write
 from rewright.env.module import HloModule
 from rewright.env.session import Session
 from rewright.env.sites import split
+from rewright.frontends.hlo.module import Computation, Module
+from rewright.frontends.hlo.proto import write
 from tests.env.modules import DTYPES, LOOP, RATES
 
 BY = Provenance("pattern", "test")
 
 
-def renumbered(program: Program, seed: int) -> Program:
+def renumbered(program: Module, seed: int) -> Module:
     """The program with names of instructions and computations dealt out anew, those of others among them."""
     chooser = random.Random(seed)
     calls = _dealt([*program.computations], chooser)

@@ -12,9 +12,9 @@ from rewright.env.agents import always_first
 from rewright.env.certificate import Refused, audit, certify
 from rewright.env.episode import Episode, Settings
 from rewright.env.episode import digest_of as digest
-from rewright.env.hlo.program import read, write
 from rewright.env.page import trajectory_page
 from rewright.env.session import Session
+from rewright.frontends.hlo.proto import read, write
 from tests.env.modules import LOOP, RATES
 from tests.env.test_patterns import PRODUCTS
 

@@ -14,8 +14,8 @@ from rewright.env.alternatives import AlternativeGraph
 from rewright.env.certificate import Stage, audit, certify_stages
 from rewright.env.deploy import deploy, load
 from rewright.env.episode import Episode, Settings
-from rewright.env.hlo.program import read, write
 from rewright.env.session import Session
+from rewright.frontends.hlo.proto import read, write
 from rewright.ir.errors import RewrightError
 
 

@@ -9,9 +9,9 @@ import pytest
 from rewright.env.claims import prove_alternative
 from rewright.env.dryrun import dry_run
 from rewright.env.fusions import fusion_alternatives, pairs, twins
-from rewright.env.hlo.program import Program
 from rewright.env.session import Session
 from rewright.env.testing import compare_modules
+from rewright.frontends.hlo.module import Module
 from tests.env.modules import RATES
 
 CHAIN = """HloModule chain
@@ -26,7 +26,7 @@ ENTRY main {
 """
 
 
-def opcodes(program: Program) -> list[str]:
+def opcodes(program: Module) -> list[str]:
     return [i.opcode for i in program.main.instructions.values() if i.opcode != "parameter"]
 
 

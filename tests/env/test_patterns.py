@@ -13,12 +13,12 @@ from rewright.env.custom import Rewrite
 from rewright.env.dryrun import dry_run
 from rewright.env.episode import Episode, Settings
 from rewright.env.evidence import evidence_for
-from rewright.env.hlo.program import Instruction, Program
-from rewright.env.hlo.wire import BYTES
 from rewright.env.module import HloModule
 from rewright.env.registration import register
 from rewright.env.session import Session
 from rewright.env.trajectory import replay
+from rewright.frontends.hlo.module import Instruction, Module
+from rewright.frontends.hlo.wire import BYTES
 from rewright.ir.errors import RewrightError
 from rewright.rules.pattern import floats
 from rewright.rules.rule import rule
@@ -95,7 +95,7 @@ def test_a_pattern_of_ones_own_is_proved_and_a_wrong_one_is_not_offered(xla: Ses
     assert run.offered == [True, False, False]
 
 
-def _cosines(program: Program) -> Program:
+def _cosines(program: Module) -> Module:
     """Every cosine a sine."""
     main = program.main
     changed = {n: replace(i, opcode="sine") if i.opcode == "cosine" else i for n, i in main.instructions.items()}
@@ -116,7 +116,7 @@ def _rooted_at(name: str) -> Rewrite:
 def _reads(name: str) -> Rewrite:
     """Every cosine reads another value, or itself."""
 
-    def changed(program: Program) -> Program:
+    def changed(program: Module) -> Module:
         own = program.main.instructions
         new = {n: replace(i, operands=(name or n,)) if i.opcode == "cosine" else i for n, i in own.items()}
         return program.with_computation(replace(program.main, instructions=new))
@@ -145,7 +145,7 @@ def test_a_function_that_makes_no_module_is_one_line(xla: Session, rewrite: Rewr
 def _every(opcode: str, change: Callable[[Instruction], Instruction]) -> Rewrite:
     """A change of every instruction of an operator, in every computation."""
 
-    def changed(program: Program) -> Program:
+    def changed(program: Module) -> Module:
         for own in program.computations.values():
             new = {n: change(i) if i.opcode == opcode else i for n, i in own.instructions.items()}
             program = program.with_computation(replace(own, instructions=new))

@@ -9,11 +9,11 @@ import pytest
 
 from rewright.env.alternatives import ROOT, Alternative, AlternativeGraph, Provenance, Use, merged
 from rewright.env.dryrun import DryRun, dry_change, dry_run
-from rewright.env.hlo.program import Cycle
 from rewright.env.module import HloModule
 from rewright.env.session import Change, Session
 from rewright.env.sites import split
 from rewright.env.testing import compare_modules
+from rewright.frontends.hlo.order import Cycle
 from rewright.ir.errors import RewrightError
 from tests.env.modules import DTYPES, LOOP, RATES
 

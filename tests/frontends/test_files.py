@@ -10,7 +10,7 @@ import pytest
 
 import rewright
 from rewright import ops
-from rewright.frontends.files import text_form
+from rewright.frontends.rwt.files import text_form
 from rewright.ir.dims import symbol
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph, GraphBuilder

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from rewright.cli.main import run
+from rewright.frontends.hlo import proto
 from rewright.frontends.hlo.text import parse
 from tests.frontends.graph_json.captures import Gpt, write
 from tests.frontends.hlo import modules
-from tests.frontends.hlo.encoding import encode
 from tests.frontends.mutations import encoded, mutated_bytes, mutated_json, mutated_text
 
 PATIENCE = 60.0
@@ -58,7 +58,7 @@ def hlo(folder: Path, draw: random.Random) -> list[str]:
         if form == "hlo":
             path.write_text(mutated_text(text, draw) if hit else text)
         else:
-            contents = encode(parse(text))
+            contents = proto.write(parse(text))
             path.write_bytes(mutated_bytes(contents, draw) if hit else contents)
     (folder / "r.toml").write_text(table(modules.relations(2, 1)))
     return [str(folder / f"s.{form}"), str(folder / f"d.{form}"), "--relations", str(folder / "r.toml")]

@@ -10,7 +10,7 @@ import torch.nn.functional as F
 
 import rewright as rw
 from rewright import ops
-from rewright.frontends.torch import capture
+from rewright.frontends.torch.capture import capture
 from rewright.frontends.torch.lower import foreign
 from rewright.ir.errors import RewrightError, UnsupportedOperator
 from rewright.ir.types import DType, TensorType

@@ -160,8 +160,8 @@ def capture(
     all_ranks: AllRanks = False,
 ) -> int:
     """Save a program, or with a mesh those of all ranks."""
-    from rewright.frontends.files import check_form
     from rewright.frontends.files import save as save_program
+    from rewright.frontends.rwt.files import check_form
 
     check_form(output, ranks=mesh is not None)
     check_target(output)

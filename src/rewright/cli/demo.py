@@ -90,15 +90,16 @@ def run_demo(as_json: bool) -> int:
 
 def _answer(act: Act) -> tuple[Verdict, str | None]:
     """Capture both sides, with progress on stderr, and compare them; what is proved is audited, told in one line."""
-    import rewright.frontends.torch as frontend
+    from rewright.frontends.torch.capture import capture
+    from rewright.frontends.torch.ranks import capture_ranks
     from rewright.refine import refine
 
     progress = Progress()
     with progress.phase("capture", f"{act.title}: tracing the model"):
         module, args, kwargs = act.sequential()
-        left = frontend.capture(module, args, kwargs, backward=act.backward)
+        left = capture(module, args, kwargs, backward=act.backward)
     with progress.phase("capture", f"{act.title}: tracing {RANKS} ranks"):
-        right = frontend.capture_ranks(act.distributed, mesh={"tp": RANKS}, backward=act.backward, jobs=2)
+        right = capture_ranks(act.distributed, mesh={"tp": RANKS}, backward=act.backward, jobs=2)
     with progress.phase("refine", f"{act.title}: relating {len(left):,} nodes to {RANKS} ranks"):
         started = time.perf_counter()
         verdict = refine(left, right)

@@ -150,7 +150,7 @@ def _other(value: object) -> object | None:
 
 
 def _captured(source: Source, side: Any, fields: Mapping[str, object]) -> Any:
-    from rewright.frontends.torch import capture
+    from rewright.frontends.torch.capture import capture
 
     module, args, kwargs = side(**fields)
     return capture(module, args, kwargs, dynamic=source.symbols)

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -103,9 +101,9 @@ class Source:
     def _capture(self, text: str) -> Graph:
         function = find_function(text)
         with self.progress.phase("capture", f"capturing {text}"), user_code(function.path, "capturing"):
-            from rewright.frontends.capture import capture
+            from rewright.frontends.capture import building, capture
 
-            with _without_network():
+            with building():
                 module, args, kwargs = function()
             return capture(
                 module,
@@ -138,15 +136,6 @@ class Source:
                 all_ranks=self.all_ranks,
                 framework=framework_of(function.function, ()),
             )
-
-
-def _without_network() -> AbstractContextManager[None]:
-    """While a torch program is built, nothing of it talks to others; without torch there is nothing to keep quiet."""
-    if "torch" not in sys.modules:
-        return nullcontext()
-    from rewright.frontends.torch.world import without_network
-
-    return without_network()
 
 
 def check_target(path: Path) -> None:

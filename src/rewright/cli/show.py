@@ -22,7 +22,7 @@ _LINE = re.compile(r"(.+):(\d+)")
 
 def show_text(source: Source, program: str) -> None:
     """Print a saved program as text."""
-    from rewright.frontends.files import text_form
+    from rewright.frontends.rwt.files import text_form
 
     sys.stdout.write(text_form(source.file(program)))
 

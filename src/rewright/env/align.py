@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from rewright.env.hlo.program import METADATA, Computation, Instruction, Program, called_first
+from rewright.frontends.hlo.module import Computation, Instruction, Module, called_first
 
 _NEW = ".new"
 
 
-def aligned(before: Program, after: Program) -> Program:
+def aligned(before: Module, after: Module) -> Module:
     """The program ``after`` with the names of ``before`` wherever the two compute the same thing in the same way.
 
     From the parameters on, instructions with one operator and the same operands are the same; from the results back,
@@ -27,13 +27,14 @@ def aligned(before: Program, after: Program) -> Program:
     for name in new.whole:
         own = after.computations[name]
         if calls[name] in before.computations and name != after.entry:
-            part = replace(before, entry=calls[name])
-            computations.update({needed: before.computations[needed] for needed in called_first(part)})
+            needed = called_first(before.computations, calls[name])
+            computations.update({called: before.computations[called] for called in needed})
             continue
-        called = {n: replace(i, called=tuple(calls[c] for c in i.called)) for n, i in own.instructions.items()}
-        own = replace(own, name=calls[name], instructions=called)
+        own = replace(own.changed(lambda _, i: i.renamed({}, calls)), name=calls[name])
         if name == after.entry:
-            own = _renamed(own, _entry_names(before.main, own, old.values[before.entry], new.values[name]))
+            names = _entry_names(before.main, own, old.values[before.entry], new.values[name])
+            named = {names[n]: i.renamed(names, {}) for n, i in own.instructions.items()}
+            own = replace(own, instructions=named, root=names[own.root])
         computations[own.name] = own
     return replace(after, computations=computations, entry=calls[after.entry])
 
@@ -53,13 +54,13 @@ class _Numbers:
     def _number(self, key: object) -> int:
         return self._known.setdefault(key, len(self._known))
 
-    def program(self, program: Program) -> _Numbered:
+    def program(self, program: Module) -> _Numbered:
         found = _Numbered()
-        for name in called_first(program):
+        for name in called_first(program.computations, program.entry):
             computation = program.computations[name]
             own = found.values[name] = self._instructions(computation, found.whole)
             effects = tuple(own[i.name] for i in computation.instructions.values() if i.has_effect)
-            parameters = tuple((own[p.name], p.shape) for p in computation.parameters())
+            parameters = tuple((own[p.name], p.shape_proto) for p in computation.parameters())
             found.whole[name] = self._number(("computation", own[computation.root], parameters, effects))
         return found
 
@@ -67,18 +68,14 @@ class _Numbers:
         own: dict[str, int] = {}
         for name, i in computation.instructions.items():
             if i.opcode == "parameter":
-                own[name] = self._number(("parameter", i.parameter, i.shape))
+                own[name] = self._number(("parameter", i.parameter, i.shape_proto))
                 continue
             called = tuple(whole[c] for c in i.called)
-            own[name] = self._number((i.opcode, _attributes(i), called, tuple(own[o] for o in i.operands)))
+            own[name] = self._number((i.opcode, i.said, called, tuple(own[o] for o in i.operands)))
         return own
 
 
-def _attributes(instruction: Instruction) -> tuple[object, ...]:
-    return tuple(entry for entry in instruction.fields if entry[0] != METADATA)
-
-
-def _matched(old: Mapping[str, int], new: Mapping[str, int], before: Program, after: Program) -> dict[str, str]:
+def _matched(old: Mapping[str, int], new: Mapping[str, int], before: Module, after: Module) -> dict[str, str]:
     """For each computation of after its name: that of one of before with its structure, the entry's, or a new one."""
     free: dict[int, list[str]] = {}
     for name, number in old.items():
@@ -130,7 +127,7 @@ def _alike(left: Instruction, right: Instruction, before: Computation, after: Co
     if left.meaning != right.meaning or len(left.operands) != len(right.operands):
         return False
     return all(
-        before.instructions[a].shape == after.instructions[b].shape
+        before.instructions[a].shape_proto == after.instructions[b].shape_proto
         for a, b in zip(left.operands, right.operands, strict=True)
     )
 
@@ -139,16 +136,3 @@ def _fresh(name: str, taken: set[str]) -> str:
     while name in taken:
         name += _NEW
     return name
-
-
-def _renamed(computation: Computation, names: Mapping[str, str]) -> Computation:
-    instructions = {
-        names[n]: replace(
-            i,
-            name=names[n],
-            operands=tuple(names[o] for o in i.operands),
-            controls=tuple(names[c] for c in i.controls),
-        )
-        for n, i in computation.instructions.items()
-    }
-    return replace(computation, instructions=instructions, root=names[computation.root])

@@ -12,8 +12,10 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from rewright.env.hlo.program import Computation, Cycle, Instruction, Program, called_first, ordered, prune
+from rewright.env.hlo.editing import prune
 from rewright.env.inlining import Inlined, Values
+from rewright.frontends.hlo.module import Computation, Instruction, Module, called_first, ordered
+from rewright.frontends.hlo.order import Cycle
 from rewright.ir.errors import RewrightError
 
 ROOT = ""
@@ -60,11 +62,11 @@ class Alternative:
 class AlternativeGraph:
     """A program with alternatives; ``pool`` holds instructions by computation, ``computations`` those they call."""
 
-    program: Program
+    program: Module
     alternatives: tuple[Alternative, ...] = ()
     pool: Mapping[str, Mapping[str, Instruction]] = field(default_factory=dict[str, Mapping[str, Instruction]])
     computations: Mapping[str, Computation] = field(default_factory=dict[str, Computation])
-    settings: Program | None = None
+    settings: Module | None = None
     """A program whose settings (layouts, aliases) belong to the choice of all alternatives."""
 
     def __len__(self) -> int:
@@ -139,7 +141,7 @@ class AlternativeGraph:
 
     # --- choosing
 
-    def apply(self, choices: Iterable[int]) -> Program:
+    def apply(self, choices: Iterable[int]) -> Module:
         """The program with the chosen alternatives and without dead code.
 
         Raises RewrightError for a number that does not exist and for two alternatives of one use, Cycle where the
@@ -153,7 +155,7 @@ class AlternativeGraph:
         settings = self.settings if self.settings is not None and len(chosen) == len(self.alternatives) else None
         fields = self.program.fields if settings is None else settings.fields
         result = replace(self.program, computations=everything, fields=fields)
-        needed = list(called_first(result))
+        needed = called_first(everything, result.entry)
         return replace(result, computations={n: everything[n] if n in wanted else prune(everything[n]) for n in needed})
 
     def _wanted(self, chosen: Sequence[int]) -> dict[str, dict[Use, str]]:
@@ -283,7 +285,7 @@ def _live(computation: Computation) -> set[str]:
     return set(ordered(computation.instructions, [computation.root])) | {i.name for i in computation.parameters()}
 
 
-def merged(program: Program, graphs: Sequence[AlternativeGraph]) -> tuple[AlternativeGraph, list[tuple[int, int]]]:
+def merged(program: Module, graphs: Sequence[AlternativeGraph]) -> tuple[AlternativeGraph, list[tuple[int, int]]]:
     """The alternatives of several graphs of one program in one graph, and where each comes from: graph and number.
 
     Alternatives that an earlier graph has too are left out.
@@ -309,7 +311,7 @@ def merged(program: Program, graphs: Sequence[AlternativeGraph]) -> tuple[Altern
 
 
 def _free_suffix(
-    program: Program,
+    program: Module,
     pool: Mapping[str, Mapping[str, Instruction]],
     computations: Mapping[str, Computation],
     graph: AlternativeGraph,
@@ -334,19 +336,13 @@ def _renamed(graph: AlternativeGraph, suffix: str) -> AlternativeGraph:
     """The graph with other names for all that is in its pool."""
     calls = {name: name + suffix for name in graph.computations}
 
-    def renamed(i: Instruction, own: Mapping[str, str]) -> Instruction:
-        operands = tuple(own.get(o, o) for o in i.operands)
-        controls = tuple(own.get(c, c) for c in i.controls)
-        called = tuple(calls.get(c, c) for c in i.called)
-        return replace(i, name=own.get(i.name, i.name), operands=operands, controls=controls, called=called)
-
     pool: dict[str, dict[str, Instruction]] = {}
     names: dict[str, dict[str, str]] = {}
     for computation, instructions in graph.pool.items():
         own = names[computation] = {name: name + suffix for name in instructions}
-        pool[computation] = {own[name]: renamed(i, own) for name, i in instructions.items()}
+        pool[computation] = {own[name]: i.renamed(own, calls) for name, i in instructions.items()}
     computations = {
-        calls[name]: replace(c, name=calls[name], instructions={n: renamed(i, {}) for n, i in c.instructions.items()})
+        calls[name]: replace(c.changed(lambda _, i: i.renamed({}, calls)), name=calls[name])
         for name, c in graph.computations.items()
     }
     alternatives = tuple(

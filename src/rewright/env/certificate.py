@@ -20,11 +20,12 @@ from typing import Any, cast
 from rewright.env.alternatives import Alternative, AlternativeGraph, Provenance, Use
 from rewright.env.claims import Neighbourhood, Proof, prove_terms
 from rewright.env.episode import Episode, digest_of
-from rewright.env.hlo.program import Program, imported, pruned, write
-from rewright.env.hlo.shapes import read_shape
+from rewright.env.hlo.editing import imported, pruned
 from rewright.env.inlining import Inlined
 from rewright.env.strict import list_of, number_of, read_document, read_module, table_of, text_of
 from rewright.env.values import Test
+from rewright.frontends.hlo.module import Module
+from rewright.frontends.hlo.proto import write
 from rewright.ir.errors import RewrightError
 
 FORMAT, VERSION = "rewright.env.certificate", 1
@@ -73,7 +74,7 @@ class Audit:
 class Stage:
     """A program, alternatives for it, those that were chosen, and what testing each has shown (none: not tested)."""
 
-    base: Program
+    base: Module
     graph: AlternativeGraph
     chosen: tuple[int, ...]
     tests: tuple[Test, ...] = ()
@@ -85,7 +86,7 @@ def certify(episode: Episode, seconds: float = 5.0) -> Certified:
     return certify_stages(episode.original.program, rounds, seconds)
 
 
-def certify_stages(original: Program, stages: Sequence[Stage], seconds: float = 5.0) -> Certified:
+def certify_stages(original: Module, stages: Sequence[Stage], seconds: float = 5.0) -> Certified:
     """The certificate that the last of some stages, as chosen, computes what the original does."""
     open_claims: list[str] = []
     rounds: list[dict[str, Any]] = []
@@ -192,7 +193,7 @@ def save(certified: Certified, path: str) -> None:
 # --- what is compared
 
 
-def _import_of(before: Program, base: Program) -> Callable[[], Neighbourhood]:
+def _import_of(before: Module, base: Module) -> Callable[[], Neighbourhood]:
     return lambda: _same_program(before, base)
 
 
@@ -200,9 +201,9 @@ def _claim(graph: AlternativeGraph, number: int) -> Callable[[], Neighbourhood]:
     return lambda: Neighbourhood.of(graph, number)
 
 
-def _same_program(left: Program, right: Program) -> Neighbourhood:
+def _same_program(left: Module, right: Module) -> Neighbourhood:
     """The results of two programs as values of one; raises RewrightError where their parameters differ."""
-    kinds = [[str(read_shape(p.shape)) for p in program.main.parameters()] for program in (left, right)]
+    kinds = [[str(p.shape) for p in program.main.parameters()] for program in (left, right)]
     if kinds[0] != kinds[1]:
         raise RewrightError("the parameters of two modules differ; a trajectory keeps them")
     whole, entry = imported(left, right, "other")
@@ -243,7 +244,7 @@ def _found(proof: Proof) -> dict[str, Any] | None:
     return {"grade": proof.grade, "depths": list(proof.depths)} if proof.proved else None
 
 
-def _extended(graph: AlternativeGraph) -> Program:
+def _extended(graph: AlternativeGraph) -> Module:
     """The program with all instructions that replacements need, which nothing reads yet."""
     everything = {**graph.program.computations, **graph.computations}
     for name, pool in graph.pool.items():
@@ -252,7 +253,7 @@ def _extended(graph: AlternativeGraph) -> Program:
     return replace(graph.program, computations=everything)
 
 
-def graph_of(base: Program, extended: Program, steps: Sequence[dict[str, Any]]) -> AlternativeGraph:
+def graph_of(base: Module, extended: Module, steps: Sequence[dict[str, Any]]) -> AlternativeGraph:
     """The alternatives of a round of a document; raises Refused where it adds anything but values to the program."""
     for name, computation in base.computations.items():
         own = extended.computations[name]
@@ -298,11 +299,11 @@ def _check_uses(graph: AlternativeGraph, alternative: Alternative) -> None:
             raise Refused(f"%{use.user:.60} does not read %{alternative.value:.60}")
 
 
-def _text(program: Program) -> str:
+def _text(program: Module) -> str:
     return base64.b64encode(write(program, unique=False)).decode()
 
 
-def _program(text: Any) -> Program:
+def _program(text: Any) -> Module:
     data = base64.b64decode(text_of(text), validate=True)
     if base64.b64encode(data).decode() != text:
         raise Refused("a module is not written as its printer writes it")

@@ -17,16 +17,15 @@ import numpy as np
 from rewright.env.alternatives import AlternativeGraph
 from rewright.env.exactness import holds_in_floats, why_not_exact
 from rewright.env.excerpts import assembled
-from rewright.env.hlo.program import PARAMETER, SHAPE, Computation, Instruction, Program
-from rewright.env.hlo.shapes import array, read_shape
-from rewright.env.hlo.wire import BYTES, VARINT, Field, write_fields
+from rewright.env.hlo.editing import parameter
 from rewright.env.inlining import Inlined
 from rewright.env.inputs import dtype_of
 from rewright.env.loops import check_notes
 from rewright.env.machine import as_on_machines
 from rewright.env.words import words
-from rewright.frontends.hlo.module import DTYPES
-from rewright.frontends.hlo.proto import constant_values
+from rewright.frontends.hlo.module import LITERAL, SHAPE, Computation, Instruction, Module
+from rewright.frontends.hlo.shapes import DTYPES, array, read_literal, read_shape
+from rewright.frontends.hlo.wire import BYTES, Field, blob
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 from rewright.ops import REGISTRY
@@ -137,7 +136,7 @@ def _prove_pair(
 class Neighbourhood:
     """Two values of a program as terms."""
 
-    program: Program
+    program: Module
     computations: Mapping[str, Computation]
     inlined: Inlined
     left: int
@@ -287,7 +286,7 @@ class Neighbourhood:
                 break
         if term.opcode != "constant":
             return False
-        values = constant_values(write_fields([(SHAPE, BYTES, term.shape), *term.fields]))
+        values = read_literal(blob(term.fields, LITERAL), read_shape(term.shape))
         if values is None:
             return True
         with np.errstate(all="ignore"):
@@ -331,8 +330,7 @@ class Neighbourhood:
         if kind in ("token", "opaque"):
             raise RewrightError("it reads a token, which orders what has effects; choose another alternative")
         if kind != "tuple":
-            fields: tuple[Field, ...] = ((SHAPE, BYTES, shape), (PARAMETER, VARINT, next(places)))
-            found[_name(number)] = Instruction(_name(number), "parameter", (), fields)
+            found[_name(number)] = parameter(_name(number), next(places), shape)
             return
         parts = [self.inlined.part(number, k) for k in range(len(read_shape(shape).parts))]
         for part in parts:
@@ -348,7 +346,7 @@ def _retyped(cut: dict[str, Instruction]) -> dict[str, Instruction]:
     """Data movement holds for elements of any type: those that the IR does not have become float32."""
     if any(i.opcode not in MOVEMENT for i in cut.values()):
         return cut
-    shapes = {name: read_shape(i.shape) for name, i in cut.items()}
+    shapes = {name: i.shape for name, i in cut.items()}
     elements = {shape.element for shape in shapes.values()}
     if len(elements) > 1 or elements <= DTYPES.keys():
         return cut

@@ -14,9 +14,11 @@ from dataclasses import dataclass, replace
 from rewright.egraph.egraph import EGraph, Justification
 from rewright.env.cost import computation_cost, instruction_cost
 from rewright.env.dryrun import DryRun
-from rewright.env.hlo.program import METADATA, Cycle, Instruction, ordered, prune
+from rewright.env.hlo.editing import prune
 from rewright.env.inlining import Inlined
 from rewright.env.module import HloModule
+from rewright.frontends.hlo.module import Instruction, ordered
+from rewright.frontends.hlo.order import Cycle
 
 _SMALLEST = 1e-13
 """What an instruction costs at least, so that no cheapest program goes in a circle."""
@@ -71,9 +73,8 @@ class _Merged:
         self.egraph.rebuild()
 
     def _label(self, instruction: Instruction) -> tuple[object, ...]:
-        fields = tuple(entry for entry in instruction.fields if entry[0] != METADATA)
         apart = instruction.name if instruction.controls or self.inlined.is_apart(instruction) else ""
-        return instruction.opcode, instruction.called, fields, apart
+        return *instruction.meaning, apart
 
     def _union(self, number: int) -> bool:
         alternative = self.run.graph.alternatives[number]

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
-from rewright.env.hlo.program import Computation, Instruction, Program, called_first
-from rewright.env.hlo.shapes import read_shape
-from rewright.env.hlo.wire import BYTES, integers, message, read_fields
 from rewright.env.words import words
+from rewright.frontends.hlo.attributes import Window
+from rewright.frontends.hlo.module import Computation, Instruction, Module, called_first
 from rewright.ops.functions import FUNCTIONS
 
 FREE = words("parameter constant tuple get-tuple-element bitcast after-all iota partition-id replica-id")
@@ -20,7 +19,6 @@ TRANSCENDENTAL = words("tan cbrt").union(
 _FLOPS_PER_SECOND = 2e10
 _BYTES_PER_SECOND = 1e10
 _SECONDS_PER_KERNEL = 1e-6
-_DOT_NUMBERS, _WINDOW = 30, 15
 
 
 @dataclass(frozen=True)
@@ -47,10 +45,10 @@ class Cost:
         )
 
 
-def cost_of(program: Program) -> Cost:
+def cost_of(program: Module) -> Cost:
     """The cost of a program; a loop counts as one step, a branch as all branches."""
     done: dict[str, Cost] = {}
-    for name in called_first(program):
+    for name in called_first(program.computations, program.entry):
         done[name] = computation_cost(program.computations[name], done)
     return done[program.entry]
 
@@ -70,8 +68,8 @@ def instruction_cost(instruction: Instruction, around: Mapping[str, Instruction]
     inner = [called.get(name, Cost()) for name in instruction.called]
     if instruction.opcode in ("call", "while", "conditional"):
         return sum(inner, Cost())
-    result = read_shape(instruction.shape)
-    operands = [read_shape(around[name].shape) for name in instruction.operands]
+    result = instruction.shape
+    operands = [around[name].shape for name in instruction.operands]
     traffic = float(result.bytes + sum(shape.bytes for shape in operands))
     if instruction.opcode == "fusion":
         return Cost(sum(c.flops for c in inner), sum(c.transcendentals for c in inner), traffic, 1)
@@ -85,14 +83,12 @@ def instruction_cost(instruction: Instruction, around: Mapping[str, Instruction]
 
 def _flops(instruction: Instruction, elements: float, operands: list[tuple[int, ...]]) -> float:
     if instruction.opcode == "dot":
-        contracted = integers(message(instruction.fields, _DOT_NUMBERS), 1)
+        contracted = instruction.integers("lhs_contracting_dims")
         return 2 * elements * prod(operands[0][axis] for axis in contracted if axis < len(operands[0]))
     if instruction.opcode == "convolution" and len(operands) > 1:
         kernel = prod(operands[1])
-        window = message(instruction.fields, _WINDOW)
-        taps = prod(
-            integers(read_fields(v), 1)[0] for n, w, v in window if n == 1 and w == BYTES and isinstance(v, bytes)
-        )
+        window: Sequence[Window] = instruction.attribute("window") or ()
+        taps = prod(axis.size for axis in window)
         return 2 * elements * max(taps, kernel**0.5)
     if instruction.opcode in ("reduce", "reduce-window", "sort", "scatter"):
         return float(sum(prod(sizes) for sizes in operands))

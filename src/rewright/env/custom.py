@@ -6,11 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from rewright.env.alternatives import AlternativeGraph, Provenance
-from rewright.env.hlo.program import Program, pruned
+from rewright.env.hlo.editing import pruned
 from rewright.env.module import HloModule
 from rewright.env.rules import rule_alternatives
 from rewright.env.session import Session
 from rewright.env.sites import Granularity, split
+from rewright.frontends.hlo.module import Module
 from rewright.ir.errors import RewrightError
 from rewright.rules.evidence import rule_digest
 from rewright.rules.rule import Rule
@@ -21,7 +22,7 @@ class Rewrite:
     """A function from program to program under a name; what it changes is split into sites as what a pass changes."""
 
     name: str
-    function: Callable[[Program], Program]
+    function: Callable[[Module], Module]
 
 
 Pattern = Rule | Rewrite
@@ -50,10 +51,10 @@ def pattern_alternatives(
     return split(base.program, after, Provenance("pattern", pattern.name), granularity)
 
 
-def _checked(session: Session, base: HloModule, name: str, program: object) -> Program:
+def _checked(session: Session, base: HloModule, name: str, program: object) -> Module:
     """What a function made, where it is a module to XLA; raises RewrightError where it is none."""
-    if not isinstance(program, Program):
-        raise RewrightError(f"the rewrite {name!r:.60} gives no program but {program!r:.40}; return a Program")
+    if not isinstance(program, Module):
+        raise RewrightError(f"the rewrite {name!r:.60} gives no program but {program!r:.40}; return a Module")
     try:
         module = base.replaced(pruned(program))
         # An import checks every instruction against its operands.

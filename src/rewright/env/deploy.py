@@ -23,8 +23,7 @@ from typing import Any
 from rewright.env.alternatives import AlternativeGraph, Provenance
 from rewright.env.certificate import Certified, Refused, Stage, audit, certify, certify_stages
 from rewright.env.episode import Episode
-from rewright.env.hlo.program import Program, pruned, read, write
-from rewright.env.hlo.wire import Field
+from rewright.env.hlo.editing import pruned
 from rewright.env.module import HloModule
 from rewright.env.proposers import hand_decided
 from rewright.env.session import Change, Session
@@ -32,6 +31,9 @@ from rewright.env.sites import split
 from rewright.env.strict import read_document, table_of
 from rewright.env.testing import compare_modules
 from rewright.env.xla.adapter import fingerprint, transforming
+from rewright.frontends.hlo.module import Module
+from rewright.frontends.hlo.proto import read, write
+from rewright.frontends.hlo.wire import Field
 from rewright.ir.errors import RewrightError
 
 FORMAT, VERSION = "rewright.deployment", 2
@@ -172,16 +174,16 @@ def deploy(
     return Deployment(before.proto, after.proto, own.document, made.document, met.document)
 
 
-def _program(text: str) -> Program:
+def _program(text: str) -> Module:
     return read(base64.b64decode(text))
 
 
-def _interface(program: Program) -> list[Field]:
+def _interface(program: Module) -> list[Field]:
     """What the caller of a module relies on besides values: shapes with layouts, and which buffers may be shared."""
     return sorted((entry for entry in program.fields if entry[0] in _INTERFACE), key=lambda entry: entry[0])
 
 
-def _by_xla(original: Program, changes: Sequence[Change], end: Program, seconds: float) -> Certified:
+def _by_xla(original: Module, changes: Sequence[Change], end: Module, seconds: float) -> Certified:
     """The certificate of what XLA's passes did, one run of one pass after the other."""
     stages: list[Stage] = []
     for change in changes:

@@ -13,13 +13,13 @@ from rewright.env.cost import Cost
 from rewright.env.custom import Pattern
 from rewright.env.dryrun import DryRun, dry_run
 from rewright.env.evidence import Evidence, describe, evidence_for, to_json
-from rewright.env.hlo.program import Cycle
 from rewright.env.module import HloModule
 from rewright.env.session import Session
 from rewright.env.sites import Granularity
 from rewright.env.testing import compare_modules
 from rewright.env.values import Test
 from rewright.env.xla.worker import XlaError
+from rewright.frontends.hlo.order import Cycle
 from rewright.ir.errors import RewrightError
 
 FORMAT, VERSION = "rewright.trajectory", 2

@@ -3,43 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
-from rewright.env.hlo.program import (
-    PARAMETER,
-    SHAPE,
-    Computation,
-    Instruction,
-    Program,
-    ordered,
-    pruned,
-    write,
-)
-from rewright.env.hlo.shapes import read_shape, tuple_of
-from rewright.env.hlo.wire import BYTES, VARINT, Field, read_fields, text, write_fields
+from rewright.env.cost import FREE
+from rewright.env.hlo.editing import joined, parameter, pruned, with_entry
 from rewright.env.module import HloModule
-from rewright.env.words import words
+from rewright.frontends.hlo.module import Computation, Instruction, Module, ordered
+from rewright.frontends.hlo.proto import write
+from rewright.frontends.hlo.shapes import parts_of, read_shape
 from rewright.ir.errors import RewrightError
-
-_NOTHING = words("parameter constant tuple get-tuple-element bitcast after-all iota partition-id replica-id")
-"""Operators that are no work of their own."""
 
 
 def assembled(
     everything: Mapping[str, Computation], cut: Mapping[str, Instruction], root: str, title: str
 ) -> HloModule:
     """The module of some instructions, parameters among them; ``everything`` holds the computations that they call."""
-    parameters = sorted((i for i in cut.values() if i.opcode == "parameter"), key=lambda i: i.parameter)
-    names = [i.name for i in parameters]
+    names = [i.name for i in sorted((i for i in cut.values() if i.opcode == "parameter"), key=lambda i: i.parameter)]
     order = ordered(cut, [*names, root])
-    signature: list[Field] = [(1, BYTES, i.shape) for i in parameters]
-    signature.append((2, BYTES, cut[root].shape))
-    signature += [text(3, name) for name in names]
-    shape = write_fields(signature)
-    main = Computation(title, {name: cut[name] for name in order}, root, ((4, BYTES, shape),))
-    whole = Program(title, {**everything, title: main}, title, ((4, BYTES, shape),))
-    return HloModule(write(pruned(whole)))
+    main = Computation(title, {name: cut[name] for name in order}, root)
+    return HloModule(write(pruned(with_entry(Module(title, everything, title), main))))
 
 
 def excerpt(module: HloModule, inside: Collection[str], repeat: int = 1, title: str = "excerpt") -> HloModule:
@@ -55,19 +39,17 @@ def excerpt(module: HloModule, inside: Collection[str], repeat: int = 1, title: 
     read = {operand for i in own for operand in i.operands}
     cut: dict[str, Instruction] = {}
     for name in dict.fromkeys(operand for i in own for operand in i.operands if operand not in inside):
-        _enter(cut, name, main.instructions[name].shape)
+        _enter(cut, name, main.instructions[name].shape_proto)
     results: list[str] = []
     for turn in range(repeat):
         names = {i.name: f"{i.name}.{turn}" for i in own}
         for i in own:
-            operands = tuple(names.get(o, o) for o in i.operands)
-            cut[names[i.name]] = Instruction(names[i.name], i.opcode, operands, i.fields, i.called)
+            cut[names[i.name]] = replace(i.renamed(names, {}), controls=())
         results += [names[i.name] for i in own if i.name not in read]
     root = results[0]
     if len(results) > 1:
         root = "results"
-        shape = tuple_of([cut[name].shape for name in results])
-        cut[root] = Instruction(root, "tuple", tuple(results), ((SHAPE, BYTES, shape),))
+        cut[root] = joined(root, [cut[name] for name in results])
     return assembled(module.program.computations, cut, root, title)
 
 
@@ -75,21 +57,20 @@ def _enter(cut: dict[str, Instruction], name: str, shape: bytes) -> None:
     """A parameter for a value; parameters for the parts of a tuple."""
     if read_shape(shape).element != "tuple":
         place = sum(i.opcode == "parameter" for i in cut.values())
-        cut[name] = Instruction(name, "parameter", (), ((SHAPE, BYTES, shape), (PARAMETER, VARINT, place)))
+        cut[name] = parameter(name, place, shape)
         return
-    parts = [v for n, _, v in read_fields(shape) if n == 4 and isinstance(v, bytes)]
+    parts = parts_of(shape)
     for index, part in enumerate(parts):
         _enter(cut, f"{name}.part{index}", part)
-    operands = tuple(f"{name}.part{index}" for index in range(len(parts)))
-    cut[name] = Instruction(name, "tuple", operands, ((SHAPE, BYTES, shape),))
+    cut[name] = joined(name, [cut[f"{name}.part{index}"] for index in range(len(parts))])
 
 
 def extract_instructions_as_module(module: HloModule, repeat: int = 1000) -> list[tuple[str, HloModule]]:
     """Each instruction of the entry that does some work, in words, and as a module that does it ``repeat`` times."""
     found: list[tuple[str, HloModule]] = []
     for i in module.program.main.instructions.values():
-        if i.opcode not in _NOTHING and not i.has_effect:
-            what = f"{i.name} = {read_shape(i.shape)} {i.opcode}({', '.join(i.operands)})"
+        if i.opcode not in FREE and not i.has_effect:
+            what = f"{i.name} = {i.shape} {i.opcode}({', '.join(i.operands)})"
             found.append((what, excerpt(module, [i.name], repeat, "instruction")))
     return found
 
@@ -108,7 +89,7 @@ def extract_random_submodule(
     ``instruction_count_threshold`` is how many instructions it must have at least.
     """
     main = module.program.main
-    starts = [i.name for i in main.instructions.values() if i.opcode not in _NOTHING and not i.has_effect]
+    starts = [i.name for i in main.instructions.values() if i.opcode not in FREE and not i.has_effect]
     for place in np.random.default_rng(seed).permutation(len(starts)):
         inside = _below(main, starts[int(place)], height)
         if len(inside) >= instruction_count_threshold:

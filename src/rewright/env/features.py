@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from rewright.env.alternatives import ROOT, AlternativeGraph
-from rewright.env.hlo.program import Instruction
-from rewright.env.hlo.shapes import NUMBERS, Shape, read_shape
 from rewright.env.words import ordered_words
+from rewright.frontends.hlo.module import Instruction
+from rewright.frontends.hlo.shapes import Shape, element_of
 
 Array = np.ndarray[Any, Any]
 OPCODES = ordered_words(
@@ -133,8 +133,8 @@ class _Features:
         root: bool,
         around: list[Mapping[str, Instruction]],
     ) -> list[int]:
-        shape = read_shape(instruction.shape)
-        inputs = [read_shape(_find(around, operand).shape) for operand in instruction.operands]
+        shape = instruction.shape
+        inputs = [_find(around, operand).shape for operand in instruction.operands]
         first = next(shape.leaves(), shape)
         return [
             opcode_number(instruction.opcode),
@@ -142,7 +142,7 @@ class _Features:
             int(fused),
             users,
             len(instruction.operands),
-            NUMBERS.get(first.element, 0),
+            element_of(first).number,
             shape.elements,
             shape.bytes,
             sum(s.elements for s in inputs),
@@ -160,12 +160,12 @@ class _Features:
                 target = self.places[name, own]
                 for index, operand in enumerate(instruction.operands):
                     source = _find([computation.instructions, pool], operand)
-                    shape = read_shape(source.shape)
+                    shape = source.shape
                     self.edges.append((self.places[name, operand], target, index, int(fused), shape))
                 for called in instruction.called:
                     if called in self.graph.program.computations:
                         body = self.graph.program.computations[called]
-                        shape = read_shape(body.instructions[body.root].shape)
+                        shape = body.result().shape
                         self.edges.append((self.places[called, body.root], target, -1, 2, shape))
 
     def _slots(self) -> list[int]:
@@ -175,21 +175,19 @@ class _Features:
             name = first.computation
             pool = self.graph.pool.get(name, {})
             own = self.graph.program.computations[name].instructions
-            shape = read_shape(own[first.value].shape)
+            shape = own[first.value].shape
             place = len(self.names)
             found.append(place)
             self.names.append(f"{name}/alternatives.{len(found) - 1}")
             self.groups.append(0.0)
             self.attributes.append(())
-            element = NUMBERS.get(next(shape.leaves(), shape).element, 0)
+            element = element_of(next(shape.leaves(), shape)).number
             users = {use.user for number in slot for use in self.graph.alternatives[number].uses}
             row = [_NUMBER["alternatives"], 0, 0, len(users), 1 + len(slot), element, shape.elements, shape.bytes]
             self.rows.append([*row, shape.elements, shape.bytes, 0, 1, 1 + len(slot)])
             choices = [first.value, *(self.graph.alternatives[number].replacement for number in slot)]
             for index, choice in enumerate(choices):
-                self.edges.append(
-                    (self.places[name, choice], place, index, 3, read_shape(_find([own, pool], choice).shape))
-                )
+                self.edges.append((self.places[name, choice], place, index, 3, _find([own, pool], choice).shape))
             for user in sorted(users - {ROOT}):
                 self.edges.append((place, self.places[name, user], -1, 3, shape))
         return found
@@ -198,7 +196,7 @@ class _Features:
         count = len(self.names)
         sources = np.array([e[0] for e in self.edges], dtype=np.int64)
         targets = np.array([e[1] for e in self.edges], dtype=np.int64)
-        rows = [[e[2], e[3], NUMBERS.get(e[4].element, 0), e[4].elements, e[4].bytes] for e in self.edges]
+        rows = [[e[2], e[3], element_of(e[4]).number, e[4].elements, e[4].bytes] for e in self.edges]
         edges = np.array(rows, dtype=np.int64).reshape(len(rows), len(EDGE_FEATURES))
         in_offsets, in_edges = _compressed(targets, count)
         out_offsets, out_edges = _compressed(sources, count)

@@ -8,15 +8,16 @@ that share it, one for each value, to be taken together. Fusions that are there 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from rewright.env.alternatives import AlternativeGraph, Provenance
-from rewright.env.hlo.program import FUSION_KIND, PARAMETER, SHAPE, TUPLE_INDEX, Computation, Instruction, Program
-from rewright.env.hlo.shapes import read_shape, tuple_of
-from rewright.env.hlo.wire import BYTES, VARINT, Field, string, text, write_fields
+from rewright.env.hlo.editing import joined, parameter, part
 from rewright.env.module import HloModule
 from rewright.env.pool import Pool
 from rewright.env.words import ELEMENTWISE, words
+from rewright.frontends.hlo.attributes import write_attributes
+from rewright.frontends.hlo.module import SHAPE, Computation, Instruction, Module, signature
+from rewright.frontends.hlo.wire import BYTES
 
 _MOVEMENT = words("broadcast reshape transpose slice pad concatenate iota reverse dynamic-slice gather constant")
 _FUSIBLE = ELEMENTWISE | _MOVEMENT | {"reduce"}
@@ -37,7 +38,7 @@ def fusion_alternatives(module: HloModule) -> AlternativeGraph:
     return pool.graph()
 
 
-def pairs(program: Program) -> Iterator[tuple[str, str]]:
+def pairs(program: Module) -> Iterator[tuple[str, str]]:
     """Names of producer and consumer of every legal pair."""
     main = program.main
     for name, consumer in main.instructions.items():
@@ -50,7 +51,7 @@ def pairs(program: Program) -> Iterator[tuple[str, str]]:
                 yield operand, name
 
 
-def twins(program: Program) -> Iterator[tuple[str, str]]:
+def twins(program: Module) -> Iterator[tuple[str, str]]:
     """Names of two values of one shape that one loop may give: a producer and its consumer, or readers of one value."""
     main = program.main
     places = {name: place for place, name in enumerate(main.instructions)}
@@ -60,7 +61,7 @@ def twins(program: Program) -> Iterator[tuple[str, str]]:
         both = [(name, user) for user in readers] if _is_loop(program, instruction) else []
         both += [(a, b) for a in readers for b in readers if places[a] < places[b]]
         for first, second in both:
-            shapes = [read_shape(main.instructions[n].shape) for n in (first, second)]
+            shapes = [main.instructions[n].shape for n in (first, second)]
             live = bool(main.users[first]) or main.root == first
             if shapes[0].sizes == shapes[1].sizes and (first, second) not in seen and live:
                 seen.add((first, second))
@@ -68,10 +69,10 @@ def twins(program: Program) -> Iterator[tuple[str, str]]:
 
 
 def _is_fusion(instruction: Instruction) -> bool:
-    return instruction.opcode == "fusion" and string(instruction.fields, FUSION_KIND) == "kLoop"
+    return instruction.opcode == "fusion" and instruction.word("kind") == "kLoop"
 
 
-def _grows(program: Program, instruction: Instruction) -> bool:
+def _grows(program: Module, instruction: Instruction) -> bool:
     """Whether an instruction may become a part of a fusion."""
     if not _is_array(instruction) or instruction.has_effect:
         return False
@@ -80,21 +81,21 @@ def _grows(program: Program, instruction: Instruction) -> bool:
     return instruction.opcode in _FUSIBLE
 
 
-def _is_loop(program: Program, instruction: Instruction) -> bool:
+def _is_loop(program: Module, instruction: Instruction) -> bool:
     """Whether it is computed element by element, so that another result fits into its loop."""
     own = _is_array(instruction) and instruction.opcode in ELEMENTWISE | {"broadcast"}
     return own or (_is_array(instruction) and _is_fusion(instruction) and _grows(program, instruction))
 
 
 def _is_array(instruction: Instruction) -> bool:
-    return read_shape(instruction.shape).element not in ("tuple", "token", "opaque")
+    return instruction.shape.element not in ("tuple", "token", "opaque")
 
 
 @dataclass
 class _Body:
     """A fused computation that is being written."""
 
-    program: Program
+    program: Module
     instructions: dict[str, Instruction] = field(default_factory=dict[str, Instruction])
     operands: list[str] = field(default_factory=list[str])
 
@@ -102,44 +103,37 @@ class _Body:
         name = instruction.name
         while name in self.instructions:
             name += ".again"
-        self.instructions[name] = Instruction(
-            name, instruction.opcode, instruction.operands, instruction.fields, instruction.called
-        )
+        self.instructions[name] = replace(instruction, name=name, controls=())
         return name
 
     def parameter(self, name: str) -> str:
         """The parameter for a value of the entry."""
         title = f"{name}.in"
         if name not in self.operands:
-            shape = self.program.main.instructions[name].shape
-            fields: tuple[Field, ...] = ((SHAPE, BYTES, shape), (PARAMETER, VARINT, len(self.operands)))
+            shape = self.program.main.instructions[name].shape_proto
+            self.instructions[title] = parameter(title, len(self.operands), shape)
             self.operands.append(name)
-            self.instructions[title] = Instruction(title, "parameter", (), fields)
         return title
 
     def write(self, name: str, resolve: _Resolve) -> str:
         """A value of the entry, with what a fusion computes taken out of it; returns its name here."""
         instruction = self.program.main.instructions[name]
         if not _is_fusion(instruction):
-            operands = tuple(map(resolve, instruction.operands))
-            return self.add(Instruction(name, instruction.opcode, operands, instruction.fields, instruction.called))
+            return self.add(replace(instruction, operands=tuple(map(resolve, instruction.operands))))
         inner = self.program.computations[instruction.called[0]]
         found: dict[str, str] = {}
         for own in inner.instructions.values():
             if own.opcode == "parameter":
                 found[own.name] = resolve(instruction.operands[own.parameter])
             else:
-                operands = tuple(found[o] for o in own.operands)
-                found[own.name] = self.add(Instruction(own.name, own.opcode, operands, own.fields, own.called))
+                found[own.name] = self.add(own.renamed(found, {}))
         return found[inner.root]
 
     def computation(self, name: str, root: str) -> Computation:
         main = self.program.main.instructions
-        shape = self.instructions[root].shape
-        signature: list[Field] = [(1, BYTES, main[operand].shape) for operand in self.operands]
-        signature.append((2, BYTES, shape))
-        signature += [text(3, f"{operand}.in") for operand in self.operands]
-        return Computation(name, self.instructions, root, ((4, BYTES, write_fields(signature)),))
+        parameters = {f"{operand}.in": main[operand].shape_proto for operand in self.operands}
+        own = signature(parameters, self.instructions[root].shape_proto)
+        return Computation(name, self.instructions, root, (own,))
 
 
 def _with(body: _Body, producer: str) -> _Resolve:
@@ -168,19 +162,17 @@ def _fuse_both(pool: Pool, first: str, second: str) -> None:
     resolve = _with(body, first)
     one = resolve(first)
     two = body.write(second, resolve)
-    shapes = [body.instructions[n].shape for n in (one, two)]
-    root = body.add(Instruction("results", "tuple", (one, two), ((SHAPE, BYTES, tuple_of(shapes)),)))
+    results = [body.instructions[n] for n in (one, two)]
+    root = body.add(joined("results", results))
     both = _enter(pool, body, root, f"{second}.and.{first}")
     for index, value in enumerate((first, second)):
-        fields: tuple[Field, ...] = ((SHAPE, BYTES, shapes[index]), (TUPLE_INDEX, VARINT, index))
-        part = pool.enter(Instruction(f"{both}.{index}", "get-tuple-element", (both,), fields))
-        pool.add(value, part, Provenance("fusion", "both results"))
+        own = pool.enter(part(f"{both}.{index}", both, index, results[index].shape_proto))
+        pool.add(value, own, Provenance("fusion", "both results"))
 
 
 def _enter(pool: Pool, body: _Body, root: str, title: str) -> str:
     """Put a fusion of what is in a body into the pool."""
     computation = body.computation(f"fused.{title}", root)
     called = pool.call(computation)
-    kind: Field = (FUSION_KIND, BYTES, b"kLoop")
-    fields: tuple[Field, ...] = ((SHAPE, BYTES, body.instructions[root].shape), kind)
+    fields = ((SHAPE, BYTES, body.instructions[root].shape_proto), *write_attributes({"kind": "kLoop"}))
     return pool.enter(Instruction(f"fusion.{title}", "fusion", tuple(body.operands), fields, (called,)))

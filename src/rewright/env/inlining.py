@@ -13,33 +13,21 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from rewright.env.hlo.program import (
-    METADATA,
-    PARAMETER,
-    SHAPE,
-    TUPLE_INDEX,
-    Computation,
-    Instruction,
-    ordered,
-)
-from rewright.env.hlo.shapes import Shape, array, read_shape
-from rewright.env.hlo.wire import BYTES, VARINT, Field, integer, packed, read_fields, write_fields
 from rewright.env.loop_values import LoopValues
 from rewright.env.loops import note_holds
 from rewright.env.words import ELEMENTWISE, ordered_words, words
 from rewright.frontends.hlo.layouts import major_first
+from rewright.frontends.hlo.module import METADATA, PARAMETER, SHAPE, TUPLE_INDEX, Computation, Instruction, ordered
+from rewright.frontends.hlo.shapes import DTYPES, Shape, array, element_of, parts_of, read_shape
+from rewright.frontends.hlo.wire import BYTES, VARINT, Field, integer, packed, read_fields, write_fields
 from rewright.ir.errors import RewrightError
 
 _BACKEND_CONFIG, _DIMENSIONS, _LAYOUT = 43, 14, 5
 _ATTRIBUTES = (68, 82)
 """Attributes of a frontend and what was found out about a value: XLA writes them where they are empty, too."""
 _MOST_TERMS = 200_000
-_WIDTHS = {
-    name: bits
-    for bits, names in ((8, "s8 u8"), (16, "s16 u16 f16 bf16"), (32, "s32 u32 f32"), (64, "s64 u64 f64"))
-    for name in words(names)
-}
-"""Bits of the dtypes of which one is read as another of the same width."""
+_NUMBERS = DTYPES.keys() - {"pred"}
+"""Elements of which one is read as another of the same width."""
 _THROUGH = words("copy opt-barrier optimization-barrier add-dependency")
 _CONFIGURED = words("custom-call while conditional")
 """Operators whose backend configuration may say what they compute, and not only how."""
@@ -110,8 +98,7 @@ class Inlined:
         term = self.terms[number]
         if term.opcode == "tuple":
             return term.operands[index]
-        parts = [v for n, _, v in read_fields(term.shape) if n == 4 and isinstance(v, bytes)]
-        own = self.number("get-tuple-element", parts[index], ((TUPLE_INDEX, VARINT, index),), (number,))
+        own = self.number("get-tuple-element", parts_of(term.shape)[index], ((TUPLE_INDEX, VARINT, index),), (number,))
         key = self._loops.key(number, index) if term.opcode == "while" else None
         return own if key is None else self._parts.setdefault(key, own)
 
@@ -178,23 +165,23 @@ class Inlined:
         if i.opcode == "tuple":
             return self._tuple(i, operands)
         if i.opcode == "bitcast":
-            moved = self._bitcast(i, read_shape(around[i.operands[0]].shape), operands[0])
+            moved = self._bitcast(i, around[i.operands[0]].shape, operands[0])
             if moved is not None:
                 return moved
         if i.opcode == "map":
             mapped = self._mapped(i, operands)
             if mapped is not None:
                 return mapped
-        if i.opcode == "reshape" and self.terms[operands[0]].shape == _plain(i.shape):
+        if i.opcode == "reshape" and self.terms[operands[0]].shape == _plain(i.shape_proto):
             return operands[0]
         said = _said(i)
         if i.opcode == "while" and note_holds(self, i, operands[0]):
             said = tuple(entry for entry in said if entry[0] != _BACKEND_CONFIG)
-        term = Term(i.opcode, _plain(i.shape), said, i.called, operands)
+        term = Term(i.opcode, _plain(i.shape_proto), said, i.called, operands)
         if self.is_apart(i):
             return self._number(term, place, i.name)
         # What a bitcast to another dtype reads is decided by the layouts.
-        layouts = (around[i.operands[0]].shape, i.shape) if i.opcode == "bitcast" else ()
+        layouts = (around[i.operands[0]].shape_proto, i.shape_proto) if i.opcode == "bitcast" else ()
         return self._number(term, *layouts)
 
     def _called(self, place: _Place, name: str, operands: tuple[int, ...]) -> int:
@@ -214,13 +201,14 @@ class Inlined:
             count = len(read_shape(self.terms[whole].shape).parts)
             if operands == tuple(self.part(whole, n) for n in range(count)):
                 return whole
-        return self._number(Term("tuple", _plain(i.shape), (), (), operands))
+        return self._number(Term("tuple", _plain(i.shape_proto), (), (), operands))
 
     def _bitcast(self, i: Instruction, source: Shape, x: int) -> int | None:
         """Elements read by another layout; None for a dtype of another width."""
-        target = read_shape(i.shape)
+        target = i.shape
         if source.element != target.element:
-            if _WIDTHS.get(source.element, 0) != _WIDTHS.get(target.element, 1):
+            widths = {element_of(shape).bytes for shape in (source, target)}
+            if len(widths) > 1 or not {source.element, target.element} <= _NUMBERS:
                 return None
             source = replace(source, element=target.element)
             x = self.number("bitcast-convert", _plain(array(source.element, source.sizes)), _said(i), (x,))
@@ -236,15 +224,15 @@ class Inlined:
 
     def _mapped(self, i: Instruction, operands: tuple[int, ...]) -> int | None:
         """A computation of scalars at every place, written with operators on arrays; None where it has no such."""
-        body, sizes = self._computations[i.called[0]], read_shape(i.shape).sizes
+        body, sizes = self._computations[i.called[0]], i.shape.sizes
         found: Values = {}
         for name in ordered(body.instructions, [body.root]):
             own = body.instructions[name]
-            shape = _plain(array(read_shape(own.shape).element, sizes))
+            shape = _plain(array(own.shape.element, sizes))
             if own.opcode == "parameter":
                 found[name] = operands[own.parameter]
             elif own.opcode == "constant":
-                scalar = self.number(own.opcode, _plain(own.shape), _said(own), ())
+                scalar = self.number(own.opcode, _plain(own.shape_proto), _said(own), ())
                 found[name] = self.number("broadcast", shape, (), (scalar,))
             elif own.opcode in ELEMENTWISE and not own.called:
                 found[name] = self.number(own.opcode, shape, _said(own), tuple(found[o] for o in own.operands))

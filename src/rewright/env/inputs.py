@@ -9,18 +9,14 @@ from typing import Any, Literal
 
 import numpy as np
 
-from rewright.env.hlo.shapes import Shape
 from rewright.env.module import HloModule
+from rewright.frontends.hlo.shapes import Shape, element_of
 from rewright.ir.errors import RewrightError
 
 Array = np.ndarray[Any, Any]
 Draw = Literal["ordinary", "edge", "large", "special"]
 DRAWS: tuple[Draw, ...] = ("ordinary", "edge", "large", "special")
-_DTYPES = {
-    "pred": "bool", "s8": "int8", "s16": "int16", "s32": "int32", "s64": "int64", "u8": "uint8", "u16": "uint16",
-    "u32": "uint32", "u64": "uint64", "f16": "float16", "f32": "float32", "f64": "float64", "c64": "complex64",
-    "c128": "complex128",
-}  # fmt: skip
+_KINDS = {"s": "int", "u": "uint", "f": "float", "c": "complex"}
 _MOST_ELEMENTS = 1 << 27
 _BLOCK = 1 << 20
 _EDGE_FLOATS = (0.0, -0.0, 1.0, -1.0, 0.5, 3.0, -7.5, 20.0, -20.0, 1e-3, 88.8, -88.8, 1e4, -1e4)
@@ -40,9 +36,10 @@ def dtype_of(shape: Shape) -> np.dtype[Any]:
     if shape.element == "bf16":
         types: Any = import_module("ml_dtypes")
         return np.dtype(types.bfloat16)
-    if shape.element not in _DTYPES:
+    size = element_of(shape).bytes
+    if not size:
         raise RewrightError(f"inputs of {shape} cannot be drawn; give the module inputs of numbers")
-    return np.dtype(_DTYPES[shape.element])
+    return np.dtype(bool) if shape.element == "pred" else np.dtype(f"{_KINDS[shape.element[0]]}{8 * size}")
 
 
 def limits_of(dtype: np.dtype[Any]) -> tuple[float, float, float]:

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from rewright.env.hlo.program import TUPLE_INDEX
-from rewright.env.hlo.shapes import read_shape
-from rewright.env.hlo.wire import VARINT, Field, integer, read_fields
+from rewright.frontends.hlo.module import TUPLE_INDEX
+from rewright.frontends.hlo.shapes import parts_of, read_shape
+from rewright.frontends.hlo.wire import VARINT, Field, integer
 
 if TYPE_CHECKING:
     from rewright.env.inlining import Inlined
@@ -42,7 +42,7 @@ class _Loop:
     @cached_property
     def shapes(self) -> tuple[bytes, ...]:
         """The serialised ShapeProto of each part."""
-        return _parts(self.shape)
+        return parts_of(self.shape)
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class LoopValues:
         if self._element(body) != "tuple":
             return None
         start = term.operands[0]
-        starts = tuple(self._inlined.part(start, part) for part in range(len(_parts(term.shape))))
+        starts = tuple(self._inlined.part(start, part) for part in range(len(parts_of(term.shape))))
         level = 1 + self._level(start)
         fixed = frozenset[int]()
         while True:
@@ -161,10 +161,6 @@ class LoopValues:
             self._levels[at] = max([own, *(self._levels[operand] for operand in term.operands)])
             stack.pop()
         return self._levels[number]
-
-
-def _parts(shape: bytes) -> tuple[bytes, ...]:
-    return tuple(v for n, _, v in read_fields(shape) if n == 4 and isinstance(v, bytes))
 
 
 def _state(level: int, place: int) -> tuple[Field, ...]:

@@ -7,27 +7,22 @@ the terms of the loop: a counter that starts at a constant, gains a constant, an
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
-from rewright.env.hlo.program import LITERAL, TUPLE_INDEX, Instruction
-from rewright.env.hlo.shapes import read_shape
-from rewright.env.hlo.wire import integer, integers, message, string
+from rewright.frontends.hlo.attributes import read_attribute
+from rewright.frontends.hlo.module import LITERAL, TUPLE_INDEX, Instruction
+from rewright.frontends.hlo.ordering import COMPARES
+from rewright.frontends.hlo.shapes import read_literal, read_shape
+from rewright.frontends.hlo.wire import blob, integer
 from rewright.ir.errors import RewrightError
 
 if TYPE_CHECKING:
     from rewright.env.inlining import Inlined
 
-_BACKEND_CONFIG, _DIRECTION, _COMPARISON = 43, 63, 72
-_LITERALS = {"s32": (4, 32), "s64": (5, 64)}
-"""Signed integers: where a literal has their values, and how many bits they have."""
-_TESTS: dict[str, Callable[[int, int], bool]] = {
-    "LT": lambda a, b: a < b,
-    "LE": lambda a, b: a <= b,
-    "GT": lambda a, b: a > b,
-    "GE": lambda a, b: a >= b,
-}
+_SIGNED = frozenset({"s32", "s64"})
+_MONOTONE = frozenset({"LT", "LE", "GT", "GE"})
 
 
 @dataclass(frozen=True)
@@ -77,7 +72,8 @@ def check_notes(inlined: Inlined, numbers: Iterable[int]) -> None:
             continue
         seen.add(number)
         term = inlined.terms[number]
-        if term.opcode in ("while", "conditional") and string(term.fields, _BACKEND_CONFIG) not in ("", "{}"):
+        note = read_attribute(term.fields, "backend_config") or "{}"
+        if term.opcode in ("while", "conditional") and note != "{}":
             raise RewrightError(f"what is noted at a {term.opcode} does not follow from it")
         for name in term.called:
             stack.extend(inlined.needs(inlined.body(name)))
@@ -91,14 +87,14 @@ def _runs(start: int, step: int, direction: str, bound: int, count: int, bits: i
     rising = direction in ("LT", "LE")
     if count < 0 or step == 0 or rising != (step > 0):
         return False
-    test, last = _TESTS[direction], start + count * step
+    test, last = COMPARES[direction], start + count * step
     inside = -(1 << (bits - 1)) <= min(start, last) and max(start, last) < 1 << (bits - 1)
     return inside and not test(last, bound) and (count == 0 or test(last - step, bound))
 
 
 def _note(loop: Instruction) -> _Note | None:
     try:
-        found: object = json.loads(string(loop.fields, _BACKEND_CONFIG))
+        found: object = json.loads(loop.word("backend_config"))
     except ValueError:
         return None
     table = cast("dict[str, Any]", found) if isinstance(found, dict) else {}
@@ -122,11 +118,10 @@ def _constant(inlined: Inlined, number: int) -> tuple[int, int] | None:
     """The value of a constant that is one signed integer, and its bits."""
     term = inlined.terms[number]
     shape = read_shape(term.shape)
-    if term.opcode != "constant" or shape.sizes or shape.element not in _LITERALS:
+    if term.opcode != "constant" or shape.sizes or shape.element not in _SIGNED:
         return None
-    field, bits = _LITERALS[shape.element]
-    values = integers(message(term.fields, LITERAL), field)
-    return (values[0], bits) if len(values) == 1 else None
+    values = read_literal(blob(term.fields, LITERAL), shape) or ()
+    return (int(values[0]), 8 * shape.bytes) if len(values) == 1 else None
 
 
 def _is_counter(inlined: Inlined, number: int, index: int) -> bool:
@@ -151,10 +146,10 @@ def _step(inlined: Inlined, body: int, index: int) -> tuple[int, int] | None:
 def _test(inlined: Inlined, condition: int, index: int) -> tuple[str, int, int] | None:
     """How the counter is compared, with what, and its bits."""
     term = inlined.terms[condition]
-    if term.opcode != "compare" or string(term.fields, _COMPARISON) not in ("", "SIGNED"):
+    if term.opcode != "compare" or read_attribute(term.fields, "type") not in (None, "", "SIGNED"):
         return None
-    direction = string(term.fields, _DIRECTION)
+    direction = read_attribute(term.fields, "direction")
     bound = _constant(inlined, term.operands[1])
-    if direction not in _TESTS or bound is None or not _is_counter(inlined, term.operands[0], index):
+    if direction not in _MONOTONE or bound is None or not _is_counter(inlined, term.operands[0], index):
         return None
     return direction, *bound

@@ -13,24 +13,20 @@ from typing import Any
 
 from rewright import ops
 from rewright.env.module import HloModule
-from rewright.frontends.hlo import proto
-from rewright.frontends.hlo.arrays import reduction
-from rewright.frontends.hlo.module import DTYPES, Instruction, Module
+from rewright.frontends.hlo.arrays import DIRECT, DOT, ELEMENTWISE, FOLDS, reduction
+from rewright.frontends.hlo.module import Instruction, Module
+from rewright.frontends.hlo.shapes import DTYPES
 from rewright.ir.errors import RewrightError, TypeMismatch, UnsupportedOperator
 from rewright.ir.graph import Graph, GraphBuilder, Node
 from rewright.ir.operator import Operator
 from rewright.ir.types import TensorType
 from rewright.ops.elementwise import Elementwise
-from rewright.ops.functions import FUNCTIONS
 
 _ELEMENTS = {dtype: name for name, dtype in DTYPES.items()}
-_SAME_NAME = {
-    record.code.hlo: ops.ELEMENTWISE[record.name] for record in FUNCTIONS.values() if record.code.hlo is not None
-}
 _STARTS: Mapping[str, float | bool] = {
     "sum": 0, "product": 1, "maximum": -math.inf, "minimum": math.inf, "and": True, "or": False,
 }  # fmt: skip
-_FOLDS = {"sum": "add", "product": "multiply", "maximum": "maximum", "minimum": "minimum", "and": "and", "or": "or"}
+_FOLDS = {kind: name for name, kind in FOLDS.items()}
 
 
 @dataclass(frozen=True)
@@ -43,17 +39,12 @@ class Mirror:
 
 def mirror(module: HloModule) -> Mirror:
     """The entry of a module; values that the IR has no type for are left out, with what reads them an input."""
-    parsed = proto.parse(module.proto)
-    entry = parsed.computation(parsed.entry).instructions
-    # A proto has no name twice, so that some have another name there than in the program.
-    titles = dict(zip((i.name for i in entry), module.program.main.instructions, strict=True))
     builder = GraphBuilder(module.name)
     places: dict[str, int] = {}
-    names: list[str] = []
-    for i in entry:
-        if i.shape.element not in DTYPES:
+    for i in module.program.main.in_order:
+        if i.shape.element not in DTYPES or i.shape.is_dynamic:
             continue
-        operator = _operator(parsed, i)
+        operator = _operator(module.program, i)
         known = operator is not None and all(name in places for name in i.operands)
         try:
             if not known or operator is None:
@@ -64,14 +55,15 @@ def mirror(module: HloModule) -> Mirror:
             places[i.name] = builder.add(operator, *operands)
         except TypeMismatch:
             places[i.name] = builder.input(i.name, ops.Input(i.name, i.shape.type()))
-        names.append(titles[i.name])
-    return Mirror(builder.build(), tuple(names))
+    return Mirror(builder.build(), tuple(places))
 
 
 def _operator(module: Module, i: Instruction) -> Any:
     """The operator that an instruction is; None where there is no single one."""
-    if i.opcode in _SAME_NAME:
-        return _SAME_NAME[i.opcode]
+    if i.opcode in ELEMENTWISE:
+        return ELEMENTWISE[i.opcode]
+    if i.opcode in DIRECT:
+        return DIRECT[i.opcode](i)
     try:
         return _READERS[i.opcode](module, i) if i.opcode in _READERS else None
     except (UnsupportedOperator, TypeMismatch):
@@ -79,7 +71,7 @@ def _operator(module: Module, i: Instruction) -> Any:
 
 
 def _constant(module: Module, i: Instruction) -> Operator | None:
-    values: Any = i.attributes.get("literal")
+    values = i.literal
     if not values or any(value != value for value in values) or len(values) > 4096:
         return None
     same = all(value == values[0] for value in values)
@@ -89,37 +81,20 @@ def _constant(module: Module, i: Instruction) -> Operator | None:
 def _reduce(module: Module, i: Instruction) -> Operator | None:
     """A fold of one array that starts at the number that changes nothing."""
     kind = reduction(module, i)
-    entry = {other.name: other for other in module.computation(module.entry).instructions}
-    start: Any = entry[i.operands[1]].attributes.get("literal") if len(i.operands) == 2 else None
+    start = module.main.instructions[i.operands[1]].literal if len(i.operands) == 2 else None
     if not start or start[0] != _STARTS[kind] or (i.shape.type().dtype.is_integer and kind in ("maximum", "minimum")):
         return None
     return ops.Reduce(kind, i.integers("dimensions"))
 
 
-def _slice(module: Module, i: Instruction) -> Operator:
-    ranges: Any = i.attributes.get("slice", ())
-    return ops.Slice(*(tuple(r[k] for r in ranges) for k in range(3)))
-
-
-def _pad(module: Module, i: Instruction) -> Operator:
-    sides: Any = i.attributes.get("padding", ())
-    return ops.Pad(*(tuple(side[k] for side in sides) for k in range(3)))
-
-
-_DOT = ("lhs_batch_dims", "rhs_batch_dims", "lhs_contracting_dims", "rhs_contracting_dims")
 _READERS: dict[str, Callable[[Module, Instruction], Operator | None]] = {
     "constant": _constant,
-    "compare": lambda m, i: ops.Compare(i.attributes["direction"]) if i.attributes.get("direction") else None,
+    "compare": lambda m, i: ops.Compare(i.attribute("direction")) if i.attribute("direction") else None,
     "convert": lambda m, i: ops.Convert(i.shape.type().dtype),
-    "iota": lambda m, i: ops.Iota(i.shape.type(), i.integers("dimensions", (0,))[0]),
-    "broadcast": lambda m, i: ops.BroadcastInDim(i.shape.sizes, i.integers("dimensions")),
     "reshape": lambda m, i: ops.Reshape(i.shape.sizes),
     "transpose": lambda m, i: ops.Transpose(i.integers("dimensions")),
-    "slice": _slice,
-    "pad": _pad,
     "concatenate": lambda m, i: ops.Concatenate(i.integers("dimensions")[0]),
-    "reverse": lambda m, i: ops.Reverse(i.integers("dimensions")),
-    "dot": lambda m, i: ops.DotGeneral(*(i.integers(name) for name in _DOT)),
+    "dot": lambda m, i: ops.DotGeneral(*(i.integers(name) for name in DOT)),
     "reduce": _reduce,
 }
 
@@ -233,7 +208,7 @@ def _sides(op: ops.Pad) -> str:
 
 
 def _contraction(op: ops.DotGeneral) -> str:
-    lists = zip(_DOT, (op.lhs_batch, op.rhs_batch, op.lhs_contracting, op.rhs_contracting), strict=True)
+    lists = zip(DOT, (op.lhs_batch, op.rhs_batch, op.lhs_contracting, op.rhs_contracting), strict=True)
     return "".join(f", {name}={_axes(axes)}" for name, axes in lists)
 
 

@@ -6,9 +6,11 @@ import hashlib
 from functools import cached_property
 
 from rewright.env.cost import Cost, cost_of
-from rewright.env.hlo.program import Program, pruned, read, write
-from rewright.env.hlo.shapes import Shape, read_shape
-from rewright.frontends.hlo import read_proto
+from rewright.env.hlo.editing import pruned
+from rewright.frontends.hlo.module import Module
+from rewright.frontends.hlo.proto import read, write
+from rewright.frontends.hlo.reading import lower
+from rewright.frontends.hlo.shapes import Shape
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 
@@ -20,7 +22,7 @@ class HloModule:
     signature that XLA imports in its place.
     """
 
-    def __init__(self, source: bytes | Program, late: bool = False, entrance: bytes | None = None) -> None:
+    def __init__(self, source: bytes | Module, late: bool = False, entrance: bytes | None = None) -> None:
         self._source = source
         self.late = late
         self.entrance = entrance
@@ -33,10 +35,10 @@ class HloModule:
     @property
     def has_program(self) -> bool:
         """Whether it was made of a program, of which the proto is written when it is asked for."""
-        return isinstance(self._source, Program)
+        return isinstance(self._source, Module)
 
     @cached_property
-    def program(self) -> Program:
+    def program(self) -> Module:
         """The computations, to be read and edited; raises RewrightError where the proto is none."""
         return read(self._source) if isinstance(self._source, bytes) else self._source
 
@@ -70,15 +72,15 @@ class HloModule:
 
     def parameter_shapes(self) -> list[Shape]:
         """The shapes of the arrays that the module takes, tuples flattened."""
-        return [leaf for p in self.program.main.parameters() for leaf in read_shape(p.shape).leaves()]
+        return [leaf for p in self.program.main.parameters() for leaf in p.shape.leaves()]
 
     def result_shapes(self) -> list[Shape]:
         """The shapes of the arrays that the module gives."""
-        return list(read_shape(self.program.main.instructions[self.program.main.root].shape).leaves())
+        return list(self.program.main.result().shape.leaves())
 
     def graph(self) -> Graph:
         """The module in the IR; raises UnsupportedOperator for an operator without a lowering."""
-        program = read_proto(self.proto, 1)
+        program = lower(self.program, 1)
         if not isinstance(program, Graph):
             raise RewrightError(f"{self.name:.60} is a program of several devices; lower it with rw.load")
         return program
@@ -87,6 +89,6 @@ class HloModule:
         """The module without dead code."""
         return self.replaced(pruned(self.program))
 
-    def replaced(self, program: Program) -> HloModule:
+    def replaced(self, program: Module) -> HloModule:
         """The module with another program, at the same stage."""
         return HloModule(program, self.late, self.entrance)

@@ -6,8 +6,7 @@ from collections.abc import Collection, Mapping
 from html import escape
 
 from rewright.env.alternatives import ROOT, AlternativeGraph
-from rewright.env.hlo.program import Computation, Instruction
-from rewright.env.hlo.shapes import read_shape
+from rewright.frontends.hlo.module import Computation, Instruction
 
 _WIDTH, _HEIGHT, _GAP_X, _GAP_Y = 170, 34, 14, 34
 
@@ -76,6 +75,6 @@ def _box(place: tuple[int, int], instruction: Instruction, new: bool) -> str:
     dash = ' stroke-dasharray="4"' if new else ""
     fill = "#eef6ff" if new else "#fff"
     rectangle = f'<rect x="{x}" y="{y}" width="{_WIDTH}" height="{_HEIGHT}" fill="{fill}" stroke="#444"{dash}/>'
-    title = escape(f"{instruction.opcode} {read_shape(instruction.shape)}"[:28])
+    title = escape(f"{instruction.opcode} {instruction.shape}"[:28])
     name = escape(instruction.name[:28])
     return f'{rectangle}<text x="{x + 5}" y="{y + 14}">{name}</text><text x="{x + 5}" y="{y + 27}">{title}</text>'

@@ -6,14 +6,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from rewright.env.alternatives import ROOT, Alternative, AlternativeGraph, Provenance, Use
-from rewright.env.hlo.program import Computation, Instruction, Program
+from rewright.frontends.hlo.module import Computation, Instruction, Module
 
 
 @dataclass
 class Pool:
     """Alternatives for the entry of a program, gathered one by one."""
 
-    program: Program
+    program: Module
     alternatives: list[Alternative] = field(default_factory=list[Alternative])
     instructions: dict[str, Instruction] = field(default_factory=dict[str, Instruction])
     computations: dict[str, Computation] = field(default_factory=dict[str, Computation])
@@ -61,7 +61,7 @@ class Pool:
         self.computations[name] = replace(computation, name=name)
         return name
 
-    def include(self, other: Program, names: Mapping[str, str], wanted: Iterable[str]) -> dict[str, str]:
+    def include(self, other: Module, names: Mapping[str, str], wanted: Iterable[str]) -> dict[str, str]:
         """Enter the instructions of the entry of another program, whose parameters are values of this one.
 
         ``names`` says which; returns the names here of what was wanted.
@@ -71,14 +71,10 @@ class Pool:
         for name, computation in other.computations.items():
             if name != other.entry:
                 calls[name] = self.call(computation)
-        stack = list(wanted)
-        order = [i for i in other.main.instructions.values() if i.opcode not in ("parameter", "tuple")]
-        for instruction in order:
-            operands = tuple(found[operand] for operand in instruction.operands)
-            called = tuple(calls[c] for c in instruction.called)
-            own = replace(instruction, operands=operands, called=called, controls=())
-            found[instruction.name] = self.enter(own)
-        return {name: found[name] for name in stack}
+        for instruction in other.main.instructions.values():
+            if instruction.opcode not in ("parameter", "tuple"):
+                found[instruction.name] = self.enter(replace(instruction.renamed(found, calls), controls=()))
+        return {name: found[name] for name in wanted}
 
     def graph(self) -> AlternativeGraph:
         """What was gathered."""

@@ -10,13 +10,14 @@ import struct
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from rewright.env.hlo.program import SHAPE, Computation, Instruction, imported, pruned
-from rewright.env.hlo.shapes import Shape, read_shape
-from rewright.env.hlo.wire import BYTES, string
+from rewright.env.hlo.editing import imported, pruned
 from rewright.env.module import HloModule
 from rewright.env.session import Session
+from rewright.frontends.hlo.module import SHAPE, Computation, Instruction
+from rewright.frontends.hlo.shapes import Shape
+from rewright.frontends.hlo.wire import BYTES, blob
 
-_TARGET, _CONFIG = 28, 43
+_CONFIG = 43
 _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 
 
@@ -33,7 +34,7 @@ def runnable(session: Session, module: HloModule) -> HloModule:
             prefix = f"{name}.{len(program.computations)}"
             program, entry = imported(program, session.parse(source).program, prefix)
             main = program.computations[entry]
-            shape = main.instructions[main.root].shape
+            shape = main.result().shape_proto
             instructions[name] = Instruction(
                 name, "call", instruction.operands, ((SHAPE, BYTES, shape),), (entry,), instruction.controls
             )
@@ -44,12 +45,12 @@ def runnable(session: Session, module: HloModule) -> HloModule:
 
 def _definition(instruction: Instruction, computation: Computation) -> str | None:
     """The text of a module that computes what a custom call does; None where that is not known."""
-    define = _DEFINITIONS.get(string(instruction.fields, _TARGET))
+    define = _DEFINITIONS.get(instruction.word("custom_call_target"))
     if define is None:
         return None
-    config = next((v for n, _, v in instruction.fields if n == _CONFIG and isinstance(v, bytes)), b"")
-    operands = [read_shape(computation.instructions[o].shape) for o in instruction.operands]
-    results = list(read_shape(instruction.shape).leaves())
+    config = blob(instruction.fields, _CONFIG)
+    operands = [computation.instructions[o].shape for o in instruction.operands]
+    results = list(instruction.shape.leaves())
     return define(operands, results, config)
 
 

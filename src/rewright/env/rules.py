@@ -14,11 +14,11 @@ from typing import Any
 from rewright import ops
 from rewright.env.alternatives import Alternative, AlternativeGraph, Provenance
 from rewright.env.claims import prove_alternative
-from rewright.env.hlo.program import called_first
 from rewright.env.mirror import Mirror, Writer, mirror
 from rewright.env.module import HloModule
 from rewright.env.pool import Pool
 from rewright.env.session import Session
+from rewright.frontends.hlo.module import called_first
 from rewright.ir.dims import Shape, SizeExpr, symbol
 from rewright.ir.errors import RewrightError, TypeMismatch, UnsupportedOperator
 from rewright.ir.graph import Graph, Node
@@ -157,5 +157,6 @@ def _entered(
         return known
     kinds = {line.split(" = ")[0].strip(): line.split(" = ")[1].split(" ")[0] for line in writer.lines}
     parsed = session.parse(writer.text("rules", results, [kinds[r] for r in results])).program
-    slim = replace(parsed, computations={name: parsed.computations[name] for name in called_first(parsed)})
+    needed = called_first(parsed.computations, parsed.entry)
+    slim = replace(parsed, computations={name: parsed.computations[name] for name in needed})
     return known | pool.include(slim, known, results)

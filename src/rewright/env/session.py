@@ -13,7 +13,6 @@ from typing import Any, NoReturn, TypeVar
 import numpy as np
 
 from rewright.env.hlo.literals import with_parameters
-from rewright.env.hlo.program import read, write
 from rewright.env.hlo.reentry import check_enterable, has_fusions, laid_out, with_calls
 from rewright.env.module import HloModule
 from rewright.env.passes import AFTER_LAYOUTS, Pipeline, XlaPass, all_but
@@ -22,6 +21,7 @@ from rewright.env.xla.adapter import Step
 from rewright.env.xla.names import GPU_PASSES, LEGALISING
 from rewright.env.xla.targets import target_text
 from rewright.env.xla.worker import Worker, XlaError
+from rewright.frontends.hlo.proto import read, write
 from rewright.ir.errors import RewrightError
 
 Array = np.ndarray[Any, Any]

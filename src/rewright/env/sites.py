@@ -16,8 +16,8 @@ from functools import cached_property
 from typing import Literal
 
 from rewright.env.alternatives import ROOT, Alternative, AlternativeGraph, Provenance, Use
-from rewright.env.hlo.program import Computation, Instruction, Program
 from rewright.env.values import body_digests
+from rewright.frontends.hlo.module import Computation, Instruction, Module
 
 Granularity = Literal["value", "use"]
 Renamed = Collection[tuple[str, str]]
@@ -26,8 +26,8 @@ _NEW = ".new"
 
 
 def split(
-    before: Program,
-    after: Program,
+    before: Module,
+    after: Module,
     provenance: Provenance,
     granularity: Granularity = "value",
     renamed: Renamed = (),
@@ -43,8 +43,8 @@ def split(
 class _Split:
     def __init__(
         self,
-        before: Program,
-        after: Program,
+        before: Module,
+        after: Module,
         provenance: Provenance,
         granularity: Granularity,
         renamed: frozenset[tuple[str, str]],
@@ -152,7 +152,8 @@ class _Split:
         if old.meaning != new.meaning or len(old.operands) != len(new.operands):
             return False
         return all(
-            before.instructions[a].shape == theirs[b].shape for a, b in zip(old.operands, new.operands, strict=True)
+            before.instructions[a].shape_proto == theirs[b].shape_proto
+            for a, b in zip(old.operands, new.operands, strict=True)
         )
 
     def _record(
@@ -166,9 +167,7 @@ class _Split:
         for name, instruction in theirs.items():
             if names[name] in before.instructions:
                 continue
-            operands = tuple(names[o] for o in instruction.operands)
-            controls = tuple(names[c] for c in instruction.controls)
-            new[names[name]] = replace(instruction, name=names[name], operands=operands, controls=controls)
+            new[names[name]] = instruction.renamed(names, {})
         self._cut(before, new, pairs)
         used: set[str] = set()
         for (value, replacement, _), uses in pairs.items():
@@ -201,7 +200,7 @@ class _Split:
                 key = replaced.get(operand)
                 if key is None or places[key[0]] >= limit:
                     continue
-                if before.instructions[key[0]].shape == new[operand].shape:
+                if before.instructions[key[0]].shape_proto == new[operand].shape_proto:
                     operands[index] = key[0]
                     found.append((pairs[key], Use(name, index)))
             new[name] = replace(new[name], operands=tuple(operands))

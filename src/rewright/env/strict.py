@@ -7,19 +7,24 @@ So what is read here is what the printer here prints, letter for letter, or it i
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Mapping
-from typing import Any, cast
+from collections.abc import Collection, Mapping
+from typing import Any, Literal, cast
 
-from rewright.env.hlo.program import LITERAL, SHAPE, Program, read, write
-from rewright.env.hlo.wire import BYTES, Field, read_fields
+from rewright.frontends.hlo.module import LITERAL, SHAPE, Module
+from rewright.frontends.hlo.proto import read, write
+from rewright.frontends.hlo.wire import BYTES, read_fields
 from rewright.ir.errors import RewrightError
 
-_MODULE, _COMPUTATION = frozenset({3}), frozenset({2})
-"""Fields of HloModuleProto and of HloComputationProto that may be given several times."""
-_INSTRUCTION = frozenset({17, 49, 52, 57, 74})
-"""The same of HloInstructionProto: slices, groups, pairs, shapes of operands and aliases of the result."""
-_NESTED: Mapping[int, frozenset[int]] = {SHAPE: frozenset({4}), LITERAL: frozenset({10})}
-"""The same of some messages in it: parts of tuples."""
+_Level = Literal["module", "computation", "instruction", "shape", "literal"]
+_LEVELS: Mapping[_Level, tuple[frozenset[int], Mapping[int, _Level]]] = {
+    "module": (frozenset({3}), {3: "computation"}),
+    "computation": (frozenset({2}), {2: "instruction"}),
+    "instruction": (frozenset({17, 49, 52, 57, 74}), {SHAPE: "shape", LITERAL: "literal"}),
+    "shape": (frozenset({4}), {4: "shape"}),
+    "literal": (frozenset({10}), {1: "shape", 10: "literal"}),
+}
+"""Of messages: the fields that may be given several times (of an instruction slices, groups, pairs, shapes of operands
+and aliases of the result), and those that hold messages which are checked too."""
 
 
 def read_document(text: str) -> dict[str, Any]:
@@ -76,47 +81,24 @@ def list_of(value: object) -> list[Any]:
     return cast("list[Any]", value)
 
 
-def read_module(proto: bytes) -> Program:
+def read_module(proto: bytes) -> Module:
     """The program of a module that was written here; raises RewrightError where a field is given again."""
     program = read(proto)
     if write(program, unique=False) != proto:
         raise RewrightError("a module is not written as its printer writes it")
-    _check_repeated(read_fields(proto), _MODULE, lambda entry: _check_computation(entry) if entry[0] == 3 else None)
+    _check_repeated(proto, "module")
     return program
 
 
-def _check_computation(entry: Field) -> None:
-    _check_repeated(_fields(entry), _COMPUTATION, lambda own: _check_instruction(own) if own[0] == 2 else None)
-
-
-def _check_instruction(entry: Field) -> None:
-    _check_repeated(_fields(entry), _INSTRUCTION, _check_nested)
-
-
-def _check_nested(entry: Field) -> None:
-    number = entry[0]
-    if number in _NESTED:
-        _check_repeated(_fields(entry), _NESTED[number], lambda own: _check_again(own, number))
-
-
-def _check_again(own: Field, number: int) -> None:
-    """Check a part of a tuple, which is of the same kind, and the shape of a literal."""
-    if own[0] in _NESTED[number]:
-        _check_nested((number, *own[1:]))
-    elif number == LITERAL and own[0] == 1:
-        _check_nested((SHAPE, *own[1:]))
-
-
-def _fields(entry: Field) -> list[Field]:
-    if entry[1] != BYTES or not isinstance(entry[2], bytes):
-        raise RewrightError("a message of a module is none")
-    return read_fields(entry[2])
-
-
-def _check_repeated(fields: list[Field], several: frozenset[int], inside: Callable[[Field], None]) -> None:
+def _check_repeated(data: bytes, level: _Level) -> None:
+    """Raise RewrightError where a field of a message, or of one in it, is given twice."""
+    several, inside = _LEVELS[level]
     seen: set[int] = set()
-    for entry in fields:
-        if entry[0] in seen and entry[0] not in several:
-            raise RewrightError(f"field {entry[0]} of a message is given twice")
-        seen.add(entry[0])
-        inside(entry)
+    for number, wire, value in read_fields(data):
+        if number in seen and number not in several:
+            raise RewrightError(f"field {number} of a message is given twice")
+        seen.add(number)
+        if number in inside:
+            if wire != BYTES or not isinstance(value, bytes):
+                raise RewrightError("a message of a module is none")
+            _check_repeated(value, inside[number])

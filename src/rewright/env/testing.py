@@ -12,11 +12,9 @@ import numpy as np
 
 from rewright.env.alternatives import AlternativeGraph
 from rewright.env.claims import is_same
-from rewright.env.hlo.program import Computation, Instruction, Program, pruned, write
+from rewright.env.hlo.editing import joined, pruned, with_entry
 from rewright.env.hlo.reentry import enterable
-from rewright.env.hlo.shapes import read_shape, tuple_of
 from rewright.env.hlo.widen import widened
-from rewright.env.hlo.wire import BYTES, Field, read_fields, write_fields
 from rewright.env.inputs import DRAWS, Array, Draw, draw_inputs, dtype_of, nearby, seeds_of
 from rewright.env.module import HloModule
 from rewright.env.numeric import Agreement, compare, says_something, worst
@@ -24,6 +22,8 @@ from rewright.env.session import Session
 from rewright.env.values import Test, value_numbers
 from rewright.env.words import words
 from rewright.env.xla.worker import XlaError
+from rewright.frontends.hlo.module import Instruction, Module
+from rewright.frontends.hlo.proto import write
 from rewright.ir.errors import RewrightError
 
 _RANDOM = words("rng rng-bit-generator rng-get-and-update-state")
@@ -67,7 +67,7 @@ def run_alternatives(session: Session, module: HloModule, graph: AlternativeGrap
     here = [
         n
         for n, a in enumerate(graph.alternatives)
-        if found[n] is None and a.computation == program_entry(module) and _is_exposable(graph, n)
+        if found[n] is None and a.computation == module.program.entry and _is_exposable(graph, n)
     ]
     for number in here:
         alternative = graph.alternatives[number]
@@ -94,12 +94,12 @@ def _is_exposable(graph: AlternativeGraph, number: int) -> bool:
     a = graph.alternatives[number]
     own = graph.program.computations[a.computation].instructions
     pool = graph.pool.get(a.computation, {})
-    shapes = [read_shape((own[n] if n in own else pool[n]).shape) for n in (a.value, a.replacement)]
+    shapes = [(own[n] if n in own else pool[n]).shape for n in (a.value, a.replacement)]
     plain = all(shape.element not in ("tuple", "token", "opaque") for shape in shapes)
     return plain and (shapes[0].element, shapes[0].sizes) == (shapes[1].element, shapes[1].sizes)
 
 
-def exposed(graph: AlternativeGraph, numbers: Sequence[int]) -> Program:
+def exposed(graph: AlternativeGraph, numbers: Sequence[int]) -> Module:
     """The entry with the values and the replacements of some of its alternatives as outputs, in turn."""
     program = graph.program
     main = program.main
@@ -108,32 +108,10 @@ def exposed(graph: AlternativeGraph, numbers: Sequence[int]) -> Program:
         n for number in numbers for n in (graph.alternatives[number].value, graph.alternatives[number].replacement)
     ]
     root = "exposed.values"
-    shape = tuple_of([instructions[name].shape for name in names])
-    instructions[root] = Instruction(root, "tuple", tuple(names), ((3, BYTES, shape),))
-    whole = replace(main, instructions=instructions, root=root, fields=_returning(main, shape))
-    fields = tuple(
-        (n, w, _with_result(v, shape)) if n == 4 and isinstance(v, bytes) else (n, w, v)
-        for n, w, v in program.fields
-        if n in (4,)
-    )
-    everything = {**program.computations, **graph.computations, main.name: whole}
-    return enterable(pruned(replace(program, computations=everything, fields=fields)))
-
-
-def _returning(computation: Computation, shape: bytes) -> tuple[Field, ...]:
-    return tuple(
-        (n, w, _with_result(v, shape)) if n == 4 and isinstance(v, bytes) else (n, w, v)
-        for n, w, v in computation.fields
-    )
-
-
-def _with_result(signature: bytes, shape: bytes) -> bytes:
-    return write_fields((n, w, shape) if n == 2 else (n, w, v) for n, w, v in read_fields(signature))
-
-
-def program_entry(module: HloModule) -> str:
-    """The name of the entry computation."""
-    return module.program.entry
+    instructions[root] = joined(root, [instructions[name] for name in names])
+    whole = replace(main, instructions=instructions, root=root)
+    everything = {**program.computations, **graph.computations}
+    return enterable(pruned(with_entry(replace(program, computations=everything, fields=()), whole)))
 
 
 def _exposed_tests(session: Session, graph: AlternativeGraph, numbers: Sequence[int], seed: int) -> list[Test]:

@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from rewright.env.alternatives import AlternativeGraph
-from rewright.env.hlo.program import Computation, Instruction, Program, called_first, ordered
-from rewright.env.hlo.wire import write_fields
+from rewright.frontends.hlo.module import Computation, Instruction, Module, called_first, ordered
+from rewright.frontends.hlo.wire import write_fields
 from rewright.ir.errors import RewrightError
 
 _MOST_KNOWN = 200_000
@@ -80,7 +80,7 @@ def _number(
     if instruction.opcode == "parameter":
         digest.update(b"%d" % instruction.parameter + around)
         return digest.digest()
-    digest.update(write_fields(entry for entry in instruction.fields if entry[0] != 7))
+    digest.update(write_fields(instruction.said))
     for called in instruction.called:
         digest.update(bodies[called])
     for operand in instruction.operands:
@@ -88,7 +88,7 @@ def _number(
     return digest.digest()
 
 
-def body_digests(program: Program) -> Mapping[str, bytes]:
+def body_digests(program: Module) -> Mapping[str, bytes]:
     """A digest of every computation with its signature and settings, whatever it and its instructions are called."""
     found: dict[str, bytes] = {}
     for name, body in _bodies(program.computations).items():
@@ -103,7 +103,7 @@ def _bodies(everything: Mapping[str, Computation]) -> dict[str, bytes]:
     """A digest of the value of every computation, whatever its instructions are called."""
     found: dict[str, bytes] = {}
     for start in everything:
-        for name in called_first(Program("", everything, start)):
+        for name in called_first(everything, start):
             if name not in found:
                 body = everything[name]
                 numbers: dict[str, bytes] = {}

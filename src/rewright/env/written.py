@@ -14,17 +14,14 @@ from functools import cached_property
 from rewright.env.alternatives import Alternative, AlternativeGraph
 from rewright.env.cost import cost_of
 from rewright.env.episode import Episode
-from rewright.env.hlo.program import Cycle, Instruction
-from rewright.env.hlo.shapes import read_shape
-from rewright.env.hlo.wire import string, write_fields
 from rewright.env.words import words
-from rewright.frontends.hlo.proto import constant_values
+from rewright.frontends.hlo.module import Instruction
+from rewright.frontends.hlo.order import Cycle
 
 _SIZED = words("reshape broadcast transpose slice dynamic-slice pad reduce concatenate bitcast gather copy reverse")
 """Operators of which the sizes of the result say what they do."""
 _DEEPEST, _MOST, _WIDEST = 4, 14, 6
 """How deep an expression goes, how many operators it has, and how many operands each: the rest are names, or dots."""
-_COMPARISON_DIRECTION = 63
 
 
 @dataclass(frozen=True)
@@ -143,9 +140,9 @@ def _leading(program: Mapping[str, Instruction], value: str, goals: Collection[s
 
 
 def _operator(instruction: Instruction) -> str:
-    shape = read_shape(instruction.shape)
+    shape = instruction.shape
     if instruction.opcode == "compare":
-        return f"compare.{string(instruction.fields, _COMPARISON_DIRECTION)}"
+        return f"compare.{instruction.word('direction')}"
     if instruction.opcode == "convert":
         return f"convert[{shape.element}]"
     if instruction.opcode in _SIZED:
@@ -159,9 +156,9 @@ def _number(instruction: Instruction, around: Mapping[str, Instruction]) -> str 
         return _number(around[instruction.operands[0]], around)
     if instruction.opcode != "constant":
         return None
-    values = constant_values(write_fields(instruction.fields))
+    values = instruction.literal
     if not values or any(value != values[0] for value in values):
         return None
-    if read_shape(instruction.shape).element == "pred":
+    if instruction.shape.element == "pred":
         return str(bool(values[0])).lower()
     return f"{values[0]:g}" if isinstance(values[0], float) else str(values[0])

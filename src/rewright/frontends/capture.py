@@ -1,22 +1,21 @@
-"""Capture of programs that are written in Python: which framework a program is of, and its frontend."""
+"""Capture of programs that are written in Python: which front end a program is of, by what it is made of."""
 
 from __future__ import annotations
 
 import inspect
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from functools import partial
-from importlib import import_module
 from types import CodeType, FunctionType, MethodType, ModuleType
-from typing import Any, Literal, cast
+from typing import Any, cast
 
+from rewright.frontends.frontend import Programs
+from rewright.frontends.registry import programs
 from rewright.ir.errors import CaptureError, RewrightError
 from rewright.ir.graph import Graph
 from rewright.ir.placement import RankProgram
 
-Framework = Literal["torch", "jax"]
-_ROOTS: dict[str, Framework] = {"torch": "torch", "jax": "jax", "jaxlib": "jax"}
 _DEPTH = 4
 """Functions that are called by functions that are called, and so on, are read for what they name so often."""
 
@@ -32,7 +31,7 @@ def capture(
     guards_queries: bool = False,
     opaque: bool = False,
     validate: bool = True,
-    framework: Framework | None = None,
+    framework: str | None = None,
 ) -> Graph:
     """One sequential program as a graph.
 
@@ -58,12 +57,10 @@ def capture(
     difference is a CaptureError that names the call and its line. What was checked, and what could not be, is kept with
     the graph and told with verdicts.
     """
-    which = framework or framework_of(program, (args, kwargs))
-    options = _options(which, backward, dynamic) | {"validate": validate}
-    options |= _running(which, "run", run, run)
-    if which == "torch":  # JAX has attention written out
-        options |= {"guards_queries": guards_queries, "opaque": opaque}
-    return _frontend(which).capture(program, args, kwargs, **options)
+    own = _of(framework or framework_of(program, (args, kwargs)))
+    options: dict[str, Any] = {"backward": backward, "validate": validate, "dynamic": dynamic, "run": run}
+    given = own.given(options | {"guards_queries": guards_queries, "opaque": opaque})
+    return own.capture(program, args, kwargs, **given)
 
 
 def capture_ranks(
@@ -76,7 +73,7 @@ def capture_ranks(
     ranks: str = "traced",
     all_ranks: bool = False,
     validate: bool = True,
-    framework: Framework | None = None,
+    framework: str | None = None,
 ) -> RankProgram:
     """The programs of all ranks of a mesh, with how they hold inputs and outputs.
 
@@ -95,34 +92,46 @@ def capture_ranks(
     of one run, and the verdict's assumptions name the values that the program looked at.
     """
     which = framework or framework_of(build, ())
-    options = _options(which, backward, dynamic) | {"validate": validate}
-    options |= {"jobs": jobs, "all_ranks": all_ranks} if which == "torch" else {}
-    options |= _running(which, "ranks", ranks, ranks != "traced")
+    own = _of(which)
+    if own.capture_ranks is None:
+        raise CaptureError(f"{which} has no programs of ranks; capture the program of each and put them together")
+    options: dict[str, Any] = {"backward": backward, "validate": validate, "dynamic": dynamic, "jobs": jobs}
+    given = own.given(options | {"ranks": ranks, "all_ranks": all_ranks})
     try:
-        return _frontend(which).capture_ranks(build, mesh, **options)
+        return own.capture_ranks(build, mesh, **given)
     except CaptureError as error:
-        if which == framework or not any(text in str(error) for text in ("jax", "std::bad_cast")):
+        if framework or not any(text in str(error) for text in ("jax", "std::bad_cast")):
             raise
-        other = "torch" if which == "jax" else "jax"
+        other = next(name for name in programs() if name != which)
         raise CaptureError(f"{error}; if it is a program of {other}, say framework={other!r}") from None
 
 
-def framework_of(program: Any, arguments: Any) -> Framework:
-    """Which framework a program is of: by its type, its arguments, and the names that a function uses.
+def building() -> ExitStack:
+    """The context under which programs are built: of every front end whose library is there, what it says of that."""
+    stack = ExitStack()
+    for own in programs().values():
+        if own.building is not None and _is_imported(own):
+            stack.enter_context(own.building())
+    return stack
 
-    Raises CaptureError where a function uses both.
+
+def framework_of(program: Any, arguments: Any) -> str:
+    """Which front end a program is of: by its type, its arguments, and the names that a function uses.
+
+    Raises CaptureError where a function uses several.
     """
     for value in (program, *_leaves(arguments)):
-        found = _ROOTS.get(type(value).__module__.split(".")[0])
+        found = _owner(type(value).__module__)
         if found is not None:
             return found
     used = _used(program)
     if len(used) > 1:
         name = getattr(program, "__name__", "the program")
-        raise CaptureError(f"{name} uses torch and jax; say which of them it is a program of: framework='jax'")
+        both = " and ".join(own for own in programs() if own in used)
+        raise CaptureError(f"{name} uses {both}; say which of them it is a program of: framework={min(used)!r}")
     if used:
         return used.pop()
-    return "jax" if "jax" in sys.modules and "torch" not in sys.modules else "torch"
+    return next((name for name, own in programs().items() if _is_imported(own)), next(iter(programs())))
 
 
 def _leaves(value: Any) -> Iterator[Any]:
@@ -136,7 +145,7 @@ def _leaves(value: Any) -> Iterator[Any]:
         yield value
 
 
-def _used(program: Any) -> set[Framework]:
+def _used(program: Any) -> set[str]:
     """The frameworks among what a function names, and what functions of those names do, else among its module's."""
     functions, seen = [found] if (found := _function(program)) is not None else [], set[CodeType]()
     modules = [v for f in functions for v in f.__globals__.values() if isinstance(v, ModuleType)]
@@ -178,34 +187,28 @@ def _names(code: CodeType) -> Iterator[str]:
             yield from _names(constant)
 
 
-def _roots(values: Sequence[Any]) -> set[Framework]:
-    found: set[Framework] = set()
+def _roots(values: Sequence[Any]) -> set[str]:
+    found = set[str]()
     for value in values:
         own = value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", None)
-        for name in (own, type(value).__module__):
-            root = _ROOTS.get(name.split(".")[0]) if isinstance(name, str) else None
-            if root is not None:
-                found.add(root)
+        found |= {name for name in map(_owner, (own, type(value).__module__)) if name is not None}
     return found
 
 
-def _options(which: Framework, backward: bool, dynamic: Any) -> dict[str, Any]:
-    if which == "torch":
-        return {"backward": backward, "dynamic": dynamic}
-    if dynamic:
-        raise RewrightError("symbolic sizes are for torch programs; give arguments of a JAX function numbers")
-    return {"backward": backward}
+def _of(name: str) -> Programs:
+    known = programs()
+    if name not in known:
+        raise RewrightError(
+            f"programs in Python are of {' or '.join(known)}, and not of {name!r:.40}; name one of these"
+        )
+    return known[name]
 
 
-def _running(which: Framework, name: str, value: object, given: bool) -> dict[str, object]:
-    """The option to run a program, where it is given; raises CaptureError for JAX, whose programs are compiled."""
-    if given and which != "torch":
-        raise CaptureError(f"{name}={value!r} is for torch programs; leave it out for JAX, whose programs are compiled")
-    return {name: value} if given else {}
+def _is_imported(own: Programs) -> bool:
+    return any(package in sys.modules for package in own.packages)
 
 
-def _frontend(which: Framework) -> Any:
-    try:
-        return import_module(f"rewright.frontends.{which}")
-    except ModuleNotFoundError as error:
-        raise RewrightError(f"capture needs the package {error.name}; pip install 'rewright[{which}]'") from None
+def _owner(module: object) -> str | None:
+    """The front end whose package a module is of, by the name of the module."""
+    root = module.split(".")[0] if isinstance(module, str) else None
+    return next((name for name, own in programs().items() if root in own.packages), None)

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import torch
 
-from rewright.frontends.torch import capture
+from rewright.frontends.torch.capture import capture
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 from rewright.optimize.calls.dispatch import Calls

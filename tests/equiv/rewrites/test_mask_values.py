@@ -275,7 +275,7 @@ def test_what_does_not_end_in_a_softmax_is_no_filling(program: Callable[[float],
 
 def test_attention_of_jax() -> None:
     jax = pytest.importorskip("jax", reason="captures need the extra rewright[jax]")
-    from rewright.frontends.jax import capture
+    from rewright.frontends.jax.capture import capture
 
     def written(q: object, k: object, v: object) -> object:
         scores = jax.numpy.einsum("bqhd,bkhd->bhqk", q, k) / math.sqrt(D)

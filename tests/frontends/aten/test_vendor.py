@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rewright.frontends.graph_json import read_alone
+from rewright.frontends.graph_json.reading import read_alone
 from rewright.interp.program import run
 from rewright.ir.errors import RewrightError
 from tests.frontends.graph_json.captures import LONG, Capture

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from rewright.frontends.aten import tables
-from rewright.frontends.graph_json import read_alone, read_ranks, reading
+from rewright.frontends.graph_json import reading
+from rewright.frontends.graph_json.reading import read_alone, read_ranks
 from rewright.frontends.torch.validation import calls
 from rewright.frontends.validation.record import of
 from rewright.frontends.validation.store import Store

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from rewright import ops
-from rewright.frontends.graph_json import read_alone, read_ranks
+from rewright.frontends.graph_json.reading import read_alone, read_ranks
 from rewright.interp.program import run
 from rewright.ir.dims import symbol
 from rewright.ir.errors import RewrightError

@@ -2,6 +2,23 @@
 
 from __future__ import annotations
 
+from rewright.frontends.hlo.proto import read
+from rewright.frontends.hlo.reading import lower
+from rewright.frontends.hlo.text import parse
+from rewright.ir.graph import Graph
+from rewright.ir.placement import RankProgram
+
+
+def read_text(source: str, devices: int | None = None) -> Graph | RankProgram:
+    """The program in an HLO text."""
+    return lower(parse(source), devices)
+
+
+def read_proto(data: bytes, devices: int | None = None) -> Graph | RankProgram:
+    """The program in a serialised HloModuleProto."""
+    return lower(read(data), devices)
+
+
 REGION = """
 region_sum {
   p0 = f32[] parameter(0)

@@ -9,12 +9,14 @@ import numpy as np
 import pytest
 
 from rewright.frontends.files import load, load_ranks
-from rewright.frontends.hlo import read_device, read_text
+from rewright.frontends.hlo.reading import lower_device
+from rewright.frontends.hlo.text import parse
 from rewright.interp.program import run
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 from rewright.ir.placement import RankProgram
 from rewright.refine import Verdict, refine
+from tests.frontends.hlo.modules import read_text
 from tests.frontends.hlo.neuron import Shape, relations, step
 
 
@@ -93,7 +95,7 @@ def test_a_module_of_another_number_of_devices_is_refused(tmp_path: Path) -> Non
 
 def test_a_module_that_states_one_device_is_one_of_the_files() -> None:
     text = step(Shape(2), 1).replace("HloModule step", "HloModule step, replica_count=1, num_partitions=1")
-    assert read_device(text, 2, 1) == read_device(step(Shape(2), 1), 2, 1)
+    assert lower_device(parse(text), 2, 1) == lower_device(parse(step(Shape(2), 1)), 2, 1)
 
 
 def called(target: str, kind: str = "f32[2,3]", config: str = "") -> str:

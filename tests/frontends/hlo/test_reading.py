@@ -9,9 +9,9 @@ import pytest
 
 from rewright import ops
 from rewright.frontends.files import load
-from rewright.frontends.hlo import read_proto, read_text
 from rewright.frontends.hlo.devices import iota_groups
 from rewright.frontends.hlo.layouts import row_major
+from rewright.frontends.hlo.proto import write
 from rewright.frontends.hlo.text import parse
 from rewright.interp.program import run
 from rewright.ir.errors import RewrightError
@@ -19,8 +19,7 @@ from rewright.ir.graph import Graph
 from rewright.ir.placement import RankProgram
 from rewright.ir.unknowns import unknowns
 from rewright.refine import refine
-from tests.frontends.hlo.encoding import encode
-from tests.frontends.hlo.modules import REGION, llama, relations
+from tests.frontends.hlo.modules import REGION, llama, read_proto, read_text, relations
 
 RANDOM = np.random.default_rng(0)
 
@@ -45,7 +44,7 @@ def devices(text: str, count: int | None = None) -> RankProgram:
 def test_a_partitioned_model_is_proved_from_text_and_from_bytes(tmp_path: Path, degree: int, layers: int) -> None:
     for name, count in (("s", 1), ("d", degree)):
         (tmp_path / f"{name}.hlo").write_text(llama(count, layers))
-        (tmp_path / f"{name}.pb").write_bytes(encode(parse(llama(count, layers))))
+        (tmp_path / f"{name}.pb").write_bytes(write(parse(llama(count, layers))))
     for form in ("hlo", "pb"):
         sequential, distributed = load(tmp_path / f"s.{form}"), load(tmp_path / f"d.{form}")
         assert isinstance(sequential, Graph)
@@ -64,7 +63,7 @@ def test_a_missing_reduction_is_found() -> None:
 
 
 def test_bytes_and_text_are_one_program() -> None:
-    assert read_proto(encode(parse(llama(2)))) == read_text(llama(2))
+    assert read_proto(write(parse(llama(2)))) == read_text(llama(2))
 
 
 def test_slices_pads_and_products() -> None:
@@ -201,7 +200,7 @@ def test_a_module_that_is_wrong_is_refused_in_one_line(text: str, said: str) -> 
 @pytest.mark.parametrize("cut", [0, 1, 5, 40, 200, -1])
 def test_bytes_that_are_wrong_are_refused_in_one_line(cut: int) -> None:
     with pytest.raises(RewrightError) as caught:
-        read_proto(encode(parse(llama()))[:cut])
+        read_proto(write(parse(llama()))[:cut])
     assert "\n" not in str(caught.value)
 
 

@@ -13,12 +13,12 @@ from jax import lax
 from jax.sharding import PartitionSpec as P
 from jaxlib import _hlo
 
-from rewright.frontends.hlo import read_proto, read_text
 from rewright.frontends.jax.devices import device_mesh
 from rewright.frontends.jax.ranks import _partitioned
 from rewright.frontends.jax.tracing import trace
 from rewright.ir.errors import RewrightError
 from rewright.ir.placement import Mesh, RankProgram
+from tests.frontends.hlo.modules import read_proto, read_text
 from tests.frontends.jax.programs import array, placed
 from tests.frontends.mutations import mutated_bytes, mutated_text
 

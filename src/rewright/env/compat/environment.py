@@ -19,7 +19,6 @@ from rewright.env.compat.features import Array, HloGraph
 from rewright.env.compat.module import HloModule, loaded
 from rewright.env.dryrun import DryRun, dry_run
 from rewright.env.features import graph_features
-from rewright.env.hlo.program import Cycle
 from rewright.env.inputs import draw_inputs
 from rewright.env.module import HloModule as Module
 from rewright.env.passes import MOST_LOOPS, XlaPass
@@ -27,6 +26,7 @@ from rewright.env.proposers import FUSION
 from rewright.env.session import Session
 from rewright.env.testing import compare_modules
 from rewright.env.xla.names import CPU_PASSES
+from rewright.frontends.hlo.order import Cycle
 from rewright.ir.errors import RewrightError
 
 PASS_NAMES = {

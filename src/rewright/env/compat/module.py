@@ -8,10 +8,10 @@ from rewright.env.excerpts import (
     extract_instructions_as_module,
     extract_random_submodule,
 )
-from rewright.env.hlo.program import Program
 from rewright.env.module import HloModule as Module
 from rewright.env.repairs import runnable
 from rewright.env.session import Session
+from rewright.frontends.hlo.module import Module as Parsed
 from rewright.ir.errors import RewrightError
 
 FORMATS = ("path", "txt")
@@ -34,7 +34,7 @@ class HloModule(Module):
         self.session = session
         super().__init__(other.program if other.has_program else other.proto, other.late, other.entrance)
 
-    def replaced(self, program: Program) -> HloModule:
+    def replaced(self, program: Parsed) -> HloModule:
         """The module with another program, at the same stage, in the same session."""
         return HloModule(super().replaced(program), session=self.session)
 

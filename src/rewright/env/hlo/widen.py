@@ -5,31 +5,27 @@ from __future__ import annotations
 import struct
 from dataclasses import replace
 
-from rewright.env.hlo.program import LITERAL, SHAPE, Computation, Instruction, Program
-from rewright.env.hlo.shapes import NUMBERS
-from rewright.env.hlo.wire import BYTES, Field, read_fields, write_fields
+from rewright.frontends.hlo.module import LITERAL, SHAPE, SIGNATURE, Computation, Instruction, Module
+from rewright.frontends.hlo.shapes import ELEMENTS
+from rewright.frontends.hlo.wire import BYTES, Field, Fields, read_fields, write_fields
 
-_F32S, _F64S = 8, 9
+_F32, _F64 = ELEMENTS["f32"], ELEMENTS["f64"]
 
 
-def widened(program: Program) -> Program:
+def widened(program: Module) -> Module:
     """The program in float64; numbers of other dtypes stay."""
-    computations = {name: _computation(c) for name, c in program.computations.items()}
-    fields = tuple(
-        (n, w, _signature(v)) if n == 4 and isinstance(v, bytes) else (n, w, v) for n, w, v in program.fields
-    )
-    return replace(program, computations=computations, fields=fields)
+    computations = {
+        name: replace(own.changed(_instruction), fields=_signed(own.fields))
+        for name, own in program.computations.items()
+    }
+    return replace(program, computations=computations, fields=_signed(program.fields))
 
 
-def _computation(computation: Computation) -> Computation:
-    instructions = {name: _instruction(i) for name, i in computation.instructions.items()}
-    fields = tuple(
-        (n, w, _signature(v)) if n == 4 and isinstance(v, bytes) else (n, w, v) for n, w, v in computation.fields
-    )
-    return replace(computation, instructions=instructions, fields=fields)
+def _signed(fields: Fields) -> tuple[Field, ...]:
+    return tuple((n, w, _signature(v)) if n == SIGNATURE and isinstance(v, bytes) else (n, w, v) for n, w, v in fields)
 
 
-def _instruction(instruction: Instruction) -> Instruction:
+def _instruction(_: Computation, instruction: Instruction) -> Instruction:
     return replace(instruction, fields=tuple(_field(entry) for entry in instruction.fields))
 
 
@@ -45,8 +41,8 @@ def _field(entry: Field) -> Field:
 def _shape(data: bytes) -> bytes:
     out: list[Field] = []
     for number, wire, value in read_fields(data):
-        if number == 2 and value == NUMBERS["f32"]:
-            value = NUMBERS["f64"]
+        if number == 2 and value == _F32.number:
+            value = _F64.number
         elif number == 4 and isinstance(value, bytes):
             value = _shape(value)
         out.append((number, wire, value))
@@ -66,9 +62,9 @@ def _literal(data: bytes) -> bytes:
             value = _shape(value)
         elif number == 10 and isinstance(value, bytes):
             value = _literal(value)
-        elif number == _F32S and isinstance(value, bytes):
+        elif number == _F32.field and isinstance(value, bytes):
             count = len(value) // 4
             value = struct.pack(f"<{count}d", *struct.unpack(f"<{count}f", value))
-            number, wire = _F64S, BYTES
+            number, wire = _F64.field, BYTES
         out.append((number, wire, value))
     return write_fields(out)

@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 
 from rewright.env.xla.pjrt import CompileError, Plugin
+from rewright.frontends.hlo.wire import MODULE, blob, read_fields
 from rewright.ir.errors import RewrightError
 
 SUPPORTED = ((0, 10), (0, 11))
@@ -288,7 +289,7 @@ class Adapter:
             if found is None and not name.endswith(_START):
                 continue
             with open(os.path.join(folder, name), "rb") as file:
-                module = _first_field(file.read())
+                module = blob(read_fields(file.read()), MODULE)
             if found is None:
                 start.append(Step("", "start", module))
             else:
@@ -383,16 +384,3 @@ class Adapter:
     def abort(self) -> None:
         """End the process at once, as a failed check inside XLA does; for tests of what survives it."""
         os.abort()
-
-
-def _first_field(data: bytes) -> bytes:
-    """The module inside of a dumped HloProto: its first field."""
-    size = shift = 0
-    at = 1
-    while True:
-        byte = data[at]
-        at += 1
-        size |= (byte & 127) << shift
-        shift += 7
-        if byte < 128:
-            return data[at : at + size]

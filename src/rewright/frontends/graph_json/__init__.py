@@ -1,5 +1,16 @@
-"""Graphs that others captured, as JSON of the format ``graph-json/1``: ATen calls, one file a rank, no pickle."""
+"""Graphs that others captured, as JSON of the format ``graph-json/1``: ATen calls, one file a rank, no pickle.
 
-from rewright.frontends.graph_json.reading import read_alone, read_ranks
+Read ``document``, then ``reading``.
+"""
 
-__all__ = ["read_alone", "read_ranks"]
+from rewright.frontends.frontend import Files, Frontend, Function
+
+FRONTEND = Frontend(
+    "graph_json",
+    files=Files(
+        extensions=(".json", ".json.gz"),
+        read=Function("rewright.frontends.graph_json.reading:read_file"),
+        read_ranks=Function("rewright.frontends.graph_json.reading:read_files"),
+        knows=Function("rewright.frontends.graph_json.document:is_own"),
+    ),
+)

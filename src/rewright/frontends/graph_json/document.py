@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
+from rewright.frontends.frontend import File
 from rewright.ir.dims import Dim, parse_dim, symbol
 from rewright.ir.errors import RewrightError
 from rewright.ir.types import DType, SourceSpan, TensorType
@@ -75,8 +76,9 @@ class Document:
         return self.records[place]
 
 
-def is_document(data: object) -> bool:
-    """Whether a JSON value says that it is of this format."""
+def is_own(file: File) -> bool:
+    """Whether a JSON file says that it is of this format."""
+    data: object = file.json
     return isinstance(data, dict) and cast("dict[str, object]", data).get("format") == FORMAT
 
 

@@ -11,6 +11,7 @@ from rewright.frontends.aten.context import Communicator, Context
 from rewright.frontends.aten.pruning import pruned
 from rewright.frontends.aten.ties import with_ties
 from rewright.frontends.aten.views import Tensor
+from rewright.frontends.frontend import File
 from rewright.frontends.graph_json.document import Document, Record, parse
 from rewright.frontends.graph_json.walk import Walk
 from rewright.frontends.unknowns import Unknowns
@@ -30,6 +31,16 @@ _SIZED = {
     "reduce_scatter_tensor_coalesced": 2,
 }
 """Collectives that say how many ranks take part, and the place of that argument."""
+
+
+def read_file(file: File, devices: int | None, validate: bool) -> Graph:
+    """The graph in a file of a program of one rank; see :func:`read_alone`."""
+    return read_alone(file.json, validate=validate)
+
+
+def read_files(files: Sequence[File], validate: bool) -> Sequence[Graph]:
+    """The graphs of all ranks, each in a file of its own; see :func:`read_ranks`."""
+    return read_ranks([file.json for file in files], validate=validate).graphs
 
 
 def read_alone(data: object, *, validate: bool = True) -> Graph:

@@ -8,10 +8,12 @@ from typing import Any
 
 from rewright import ops
 from rewright.frontends.hlo import bits
+from rewright.frontends.hlo.attributes import Window
 from rewright.frontends.hlo.bounds import clamped, dropped, filled, inside
-from rewright.frontends.hlo.context import Context
+from rewright.frontends.hlo.context import Context, registering
 from rewright.frontends.hlo.layouts import major_first
 from rewright.frontends.hlo.module import Computation, Instruction, Module
+from rewright.frontends.hlo.shapes import Shape as ModuleShape
 from rewright.ir.dims import Shape
 from rewright.ir.errors import RewrightError, UnsupportedOperator
 from rewright.ir.operator import Operator
@@ -25,22 +27,41 @@ from rewright.ops.scatter import ScatterKind
 Function = Callable[[Context, Instruction, Sequence[int]], int]
 TABLE: dict[str, Function] = {}
 """By opcode, the lowering of instructions with one array as result."""
+_register = registering(TABLE)
+_RANDOM = "rng rng-bit-generator rng-get-and-update-state fft triangular-solve cholesky"
+REFUSED: dict[str, str] = {
+    **dict.fromkeys(
+        ("popcnt", "count-leading-zeros"), "the IR has no such function of numbers; rewrite it with others"
+    ),
+    **dict.fromkeys(("complex", "real", "imag"), "complex numbers are not supported; compute with their parts"),
+    **dict.fromkeys(
+        _RANDOM.split(), "it has no meaning over the reals, or none that is written out; compute it outside"
+    ),
+}
+"""By opcode, what to say of instructions that have no lowering."""
 
-_ELEMENTWISE: dict[str, Operator] = {
+ELEMENTWISE: dict[str, Operator] = {
     record.code.hlo: ops.ELEMENTWISE[record.name] for record in FUNCTIONS.values() if record.code.hlo is not None
 }
 _ON_BOOLEANS = {"add": "or", "multiply": "and", "maximum": "or", "minimum": "and"}
 
 
-def _register(*names: str) -> Callable[[Function], Function]:
-    def enter(function: Function) -> Function:
-        TABLE.update(dict.fromkeys(names, function))
-        return function
+DIRECT: dict[str, Callable[[Instruction], Operator]] = {
+    "iota": lambda i: ops.Iota(i.shape.type(), i.integers("dimensions")[0]),
+    "broadcast": lambda i: ops.BroadcastInDim(i.shape.sizes, i.integers("dimensions")),
+    "reverse": lambda i: ops.Reverse(tuple(sorted(i.integers("dimensions")))),
+    "slice": lambda i: ops.Slice(*i.columns("slice")),
+    "pad": lambda i: ops.Pad(*i.columns("padding")),
+}
+"""Instructions that are one operator on their operands, whatever these are."""
 
-    return enter
+
+@_register(*DIRECT)
+def _direct(c: Context, i: Instruction, operands: Sequence[int]) -> int:
+    return c.b.add(DIRECT[i.opcode](i), *operands)
 
 
-@_register(*_ELEMENTWISE)
+@_register(*ELEMENTWISE)
 def _elementwise(c: Context, i: Instruction, operands: Sequence[int]) -> int:
     name = i.opcode
     if operands and c.b.type(operands[0]).dtype is DType.BOOL:
@@ -53,8 +74,8 @@ def _elementwise(c: Context, i: Instruction, operands: Sequence[int]) -> int:
     if name == "not" and dtype.is_unsigned:
         return rb.subtract(c.b, rb.splat_like(c.b, integer_limits(dtype)[1], operands[0]), operands[0])
     if name in ("add", "subtract", "multiply") and dtype is DType.U32 and c.wraps:
-        return bits.wrapping(c, _ELEMENTWISE[name], operands)
-    return c.b.add(_ELEMENTWISE[name], *operands)
+        return bits.wrapping(c, ELEMENTWISE[name], operands)
+    return c.b.add(ELEMENTWISE[name], *operands)
 
 
 def _select(c: Context, operands: Sequence[int]) -> int:
@@ -81,26 +102,11 @@ def _round_half_up(c: Context, i: Instruction, operands: Sequence[int]) -> int:
     return rb.multiply(c.b, c.b.add(ops.Sign(), x), c.b.add(ops.Floor(), rb.shifted(c.b, c.b.add(ops.Abs(), x), 0.5)))
 
 
-@_register("popcnt", "count-leading-zeros")
-def _without(c: Context, i: Instruction, operands: Sequence[int]) -> int:
-    raise UnsupportedOperator("the IR has no such function of numbers; rewrite it with others")
-
-
-@_register("rng", "rng-bit-generator", "rng-get-and-update-state", "fft", "triangular-solve", "cholesky")
-def _meaningless(c: Context, i: Instruction, operands: Sequence[int]) -> int:
-    raise UnsupportedOperator("it has no meaning over the reals, or none that is written out; compute it outside")
-
-
-@_register("complex", "real", "imag")
-def _complex(c: Context, i: Instruction, operands: Sequence[int]) -> int:
-    raise UnsupportedOperator("complex numbers are not supported; compute with their parts")
-
-
 @_register("reduce-precision")
 def _rounded(c: Context, i: Instruction, operands: Sequence[int]) -> int:
     """Nothing for a format that holds every number of the dtype; rounding to another one has no operator."""
     exponent, mantissa = _FORMATS[c.b.type(operands[0]).dtype]
-    if i.integer("exponent_bits") >= exponent and i.integer("mantissa_bits") >= mantissa:
+    if i.integer("exponent_bits") >= exponent and i.integer("mantissa_bits", 0) >= mantissa:
         return operands[0]
     raise UnsupportedOperator("rounding to fewer digits has no meaning over the reals; cast to a float type instead")
 
@@ -146,15 +152,13 @@ def _reshape(c: Context, i: Instruction, operands: Sequence[int]) -> int:
     return rb.reshape(c.b, _without_places(c, operands[0], kind.shape), kind.shape)
 
 
-@_register("bitcast")
-def _bitcast(c: Context, i: Instruction, operands: Sequence[int]) -> int:
+def bitcast(c: Context, i: Instruction, source: ModuleShape, operand: int) -> int:
     """The elements as they lie in memory, read by another layout: transposed, reshaped, and transposed again."""
-    kind, source = c.type(i), c.b.type(operands[0])
-    if kind.dtype is not source.dtype:
+    kind = c.type(i)
+    if kind.dtype is not c.b.type(operand).dtype:
         raise UnsupportedOperator("reading the bits of a tensor as another dtype has no meaning over the reals")
-    before: Any = i.attributes["source"]
     last = major_first(i.shape.sizes, i.shape.layout)
-    lying = rb.transpose(c.b, operands[0], major_first(before.sizes, before.layout))
+    lying = rb.transpose(c.b, operand, major_first(source.sizes, source.layout))
     shape = tuple(kind.shape[axis] for axis in last)
     found = rb.reshape(c.b, _without_places(c, lying, shape), shape)
     return rb.transpose(c.b, found, [last.index(axis) for axis in range(len(last))])
@@ -176,41 +180,9 @@ def _without_places(c: Context, x: int, shape: Shape) -> int:
     return rb.reduce(c.b, "sum", x, places) if places and node.type.dtype is not DType.BOOL else x
 
 
-@_register("broadcast")
-def _broadcast(c: Context, i: Instruction, operands: Sequence[int]) -> int:
-    return c.b.add(ops.BroadcastInDim(c.type(i).shape, i.integers("dimensions")), operands[0])
-
-
 @_register("transpose")
 def _transpose(c: Context, i: Instruction, operands: Sequence[int]) -> int:
     return rb.transpose(c.b, operands[0], i.integers("dimensions"))
-
-
-@_register("reverse")
-def _reverse(c: Context, i: Instruction, operands: Sequence[int]) -> int:
-    return c.b.add(ops.Reverse(tuple(sorted(i.integers("dimensions")))), operands[0])
-
-
-@_register("slice")
-def _slice(c: Context, i: Instruction, operands: Sequence[int]) -> int:
-    ranges = _triples(i, "slice")
-    starts, limits, strides = zip(*ranges, strict=True) if ranges else ((), (), ())
-    return c.b.add(ops.Slice(starts, limits, strides), operands[0])
-
-
-def _triples(i: Instruction, name: str) -> list[tuple[int, int, int]]:
-    value: Any = i.attributes.get(name, ())
-    found = [tuple(entry) for entry in value]
-    if not all(len(entry) == 3 and all(isinstance(n, int) for n in entry) for entry in found):
-        raise RewrightError(f"attribute {name} of {i.name} is malformed; print the module again")
-    return [(a, b, c) for a, b, c in found]
-
-
-@_register("pad")
-def _pad(c: Context, i: Instruction, operands: Sequence[int]) -> int:
-    edges = _triples(i, "padding")
-    low, high, interior = zip(*edges, strict=True) if edges else ((), (), ())
-    return c.b.add(ops.Pad(low, high, interior), *operands)
 
 
 @_register("concatenate")
@@ -219,18 +191,10 @@ def _concatenate(c: Context, i: Instruction, operands: Sequence[int]) -> int:
     return rb.concatenate(c.b, operands, axis)
 
 
-@_register("iota")
-def _iota(c: Context, i: Instruction, operands: Sequence[int]) -> int:
-    axis = i.attributes.get("iota_dimension")
-    return c.b.add(
-        ops.Iota(c.type(i), i.integer("iota_dimension") if axis is not None else i.integers("dimensions")[0])
-    )
-
-
 @_register("constant")
 def _constant(c: Context, i: Instruction, operands: Sequence[int]) -> int:
     kind = c.type(i)
-    given: Any = i.attributes.get("literal")
+    given = i.literal
     if given is None and kind.size() != 0:
         return c.unknowns.make("constant", i.name, kind)
     values: tuple[float, ...] = given if given and kind.size() != 0 else (0,)
@@ -246,10 +210,12 @@ def _held(value: float, dtype: DType) -> float | int | bool:
     return math.nan if value != value else rb.cast(value, dtype)  # one object, which equals itself
 
 
+DOT = ("lhs_batch_dims", "rhs_batch_dims", "lhs_contracting_dims", "rhs_contracting_dims")
+
+
 @_register("dot")
 def _dot(c: Context, i: Instruction, operands: Sequence[int]) -> int:
-    names = ("lhs_batch_dims", "rhs_batch_dims", "lhs_contracting_dims", "rhs_contracting_dims")
-    op = ops.DotGeneral(*(i.integers(name) for name in names))
+    op = ops.DotGeneral(*(i.integers(name) for name in DOT))
     dtype = c.type(i).dtype
     types = [c.b.type(operand).dtype for operand in operands]
     is_plain = types[0] is types[1] and dtype.is_float
@@ -257,7 +223,7 @@ def _dot(c: Context, i: Instruction, operands: Sequence[int]) -> int:
     return rb.convert(c.b, c.b.add(op, *(rb.convert(c.b, operand, wide) for operand in operands)), dtype)
 
 
-_KINDS: dict[str, ReductionKind] = {
+FOLDS: dict[str, ReductionKind] = {
     "add": "sum",
     "multiply": "product",
     "maximum": "maximum",
@@ -269,8 +235,7 @@ _KINDS: dict[str, ReductionKind] = {
 
 def reduction(module: Module, i: Instruction) -> ReductionKind:
     """What the computation of a reduction folds with; raises UnsupportedOperator for anything but one operator."""
-    names: Any = i.attributes.get("called", ())
-    computation = module.computation(names[0] if names else "")
+    computation = module.called(i)
     kind = _folds(computation)
     if kind is None:
         raise UnsupportedOperator("its computation is not one of sum, product, maximum, minimum, and, or")
@@ -281,13 +246,12 @@ def reduction(module: Module, i: Instruction) -> ReductionKind:
 
 def _folds(computation: Computation) -> ReductionKind | None:
     parameters = [parameter.name for parameter in computation.parameters()]
-    known = {instruction.name: instruction for instruction in computation.instructions}
-    root = known[computation.root]
-    while (root.opcode == "copy" or root.is_plain_bitcast) and root.operands:
-        root = known[root.operands[0]]
+    root = computation.result()
+    while (root.opcode == "copy" or computation.is_plain_bitcast(root)) and root.operands:
+        root = computation.instructions[root.operands[0]]
     if len(parameters) != 2 or sorted(root.operands) != sorted(parameters):
         return None
-    return _KINDS.get(root.opcode)
+    return FOLDS.get(root.opcode)
 
 
 @_register("reduce")
@@ -308,7 +272,7 @@ def _with_start(c: Context, kind: ReductionKind, result: int, start: int) -> int
     dtype = c.b.type(start).dtype
     if value is not None and _is_identity(kind, value, dtype):
         return result
-    folding: dict[str, Operator] = {kind_: _ELEMENTWISE[name] for name, kind_ in _KINDS.items()}
+    folding: dict[str, Operator] = {kind_: ELEMENTWISE[name] for name, kind_ in FOLDS.items()}
     return rb.binary(c.b, folding[kind], result, rb.broadcast(c.b, start, c.b.type(result).shape))
 
 
@@ -324,15 +288,15 @@ def _is_identity(kind: ReductionKind, value: float, dtype: DType) -> bool:
 
 @_register("reduce-window")
 def _reduce_window(c: Context, i: Instruction, operands: Sequence[int]) -> int:
-    window: Any = i.attributes.get("window", ())
+    window: Sequence[Window] = i.attribute("window") or ()
     kind = reduction(c.module, i)
-    if len(operands) != 2 or any(w["lhs_dilate"] != 1 or w["rhs_dilate"] != 1 for w in window):
+    if len(operands) != 2 or any(w.lhs_dilate != 1 or w.rhs_dilate != 1 for w in window):
         raise UnsupportedOperator("a window reduction with dilation or of several arrays; write it with slices")
     start = c.b.uniform(operands[1])
     if start is None or not _is_identity(kind, start, c.b.type(operands[1]).dtype):
         raise UnsupportedOperator("a window reduction that starts with another value than the identity")
-    sizes, strides = (tuple(w[key] for w in window) for key in ("size", "stride"))
-    return c.b.add(ops.ReduceWindow(kind, sizes, strides, tuple((w["low"], w["high"]) for w in window)), operands[0])
+    sizes, strides = tuple(w.size for w in window), tuple(w.stride for w in window)
+    return c.b.add(ops.ReduceWindow(kind, sizes, strides, tuple((w.low, w.high) for w in window)), operands[0])
 
 
 @_register("gather")
@@ -343,7 +307,7 @@ def _gather(c: Context, i: Instruction, operands: Sequence[int]) -> int:
         i.integers("operand_batching_dims"),
         i.integers("start_indices_batching_dims"),
         i.integers("start_index_map"),
-        i.integer("index_vector_dim"),
+        i.integer("index_vector_dim", 0),
         i.integers("slice_sizes"),
     )
     x, indices = operands
@@ -363,15 +327,14 @@ def _scatter(c: Context, i: Instruction, operands: Sequence[int]) -> int:
         i.integers("input_batching_dims"),
         i.integers("scatter_indices_batching_dims"),
         i.integers("scatter_dims_to_operand_dims"),
-        i.integer("index_vector_dim"),
+        i.integer("scatter_index_vector_dim", 0),
     )
     x, indices, updates = operands
     return c.b.add(op, x, *dropped(c, op, c.b.type(x).shape, indices, updates))
 
 
 def _scatter_kind(c: Context, i: Instruction) -> ScatterKind:
-    names: Any = i.attributes.get("called", ())
-    computation = c.module.computation(names[0] if names else "")
+    computation = c.module.called(i)
     if computation.root == computation.parameters()[-1].name:
         return "replace"
     kinds: dict[str, ScatterKind] = {"sum": "sum", "product": "product", "maximum": "maximum", "minimum": "minimum"}
@@ -428,13 +391,14 @@ def _replaced(c: Context, x: int, update: int, blocks: Sequence[tuple[int, int]]
 
 @_register("convolution")
 def _convolution(c: Context, i: Instruction, operands: Sequence[int]) -> int:
-    window: Any = i.attributes.get("window", ())
-    labels: Any = i.attributes.get("dim_labels", ())
-    if i.integer("batch_group_count", 1) != 1 or len(labels) != 3 or any(w["reversal"] for w in window):
+    window: Sequence[Window] = i.attribute("window") or ()
+    labels: Any = i.attribute("dim_labels") or ()
+    if i.integer("batch_group_count", 1) != 1 or len(labels) != 3 or any(w.rhs_reversal for w in window):
         raise UnsupportedOperator("a convolution with batch groups or a reversed window; write it with products")
     data, kernel = (rb.transpose(c.b, operand, axes) for operand, axes in zip(operands, labels, strict=False))
-    strides, left, right = (tuple(w[key] for w in window) for key in ("stride", "lhs_dilate", "rhs_dilate"))
-    padding = tuple((w["low"], w["high"]) for w in window)
+    left, right = tuple(w.lhs_dilate for w in window), tuple(w.rhs_dilate for w in window)
+    padding = tuple((w.low, w.high) for w in window)
+    strides = tuple(w.stride for w in window)
     op = ops.Convolution(strides, padding, left, right, i.integer("feature_group_count", 1))
     found = c.b.add(op, data, kernel)
     back = sorted(range(len(labels[2])), key=lambda axis: labels[2][axis])

@@ -29,7 +29,7 @@ def wraps(module: Module) -> bool:
     return any(
         instruction.opcode in _MIXING and instruction.shape.element == "u32"
         for computation in module.computations.values()
-        for instruction in computation.instructions
+        for instruction in computation.instructions.values()
     )
 
 

@@ -60,11 +60,6 @@ def _marker(c: Context, i: Instruction, operands: Sequence[int]) -> Value:
     return tuple(operands) if i.shape.parts else operands[0]
 
 
-def _top_k(c: Context, i: Instruction, operands: Sequence[int]) -> Value:
-    """The largest elements of the last axis and their places."""
-    return ordering.top_k(c, i, operands)
-
-
 TABLE: dict[str, Function] = {
     "AwsNeuronTransferWithStaticRing": _identity,
     "AwsNeuronRmsNorm": _aws_rms_norm,
@@ -73,7 +68,7 @@ TABLE: dict[str, Function] = {
     "AwsNeuronGelu": _elementwise(activation.gelu),
     "AwsNeuronGeluApprxTanh": _elementwise(lambda b, x: activation.gelu(b, x, "tanh")),
     "AwsNeuronSilu": _elementwise(activation.silu),
-    "AwsNeuronTopK": _top_k,
+    "AwsNeuronTopK": ordering.top_k,
     "AwsNeuronLNCShardingConstraint": _marker,
     **{f"AwsNeuronModuleMarker{end}-{way}": _marker for end in ("Start", "End") for way in ("Forward", "Backward")},
     **{f"NeuronBoundaryMarker-{end}": _marker for end in ("Start", "End")},
@@ -82,7 +77,7 @@ TABLE: dict[str, Function] = {
     "SPMDFullToShardShape": _identity,
     "SPMDShardToFullShape": _identity,
     "annotate_device_placement": _identity,
-    "TopK": _top_k,
+    "TopK": ordering.top_k,
 }
 """By target, what a call computes. A call that only annotates is the identity."""
 
@@ -95,7 +90,7 @@ def custom_call(c: Context, i: Instruction, operands: Sequence[int]) -> Value:
         if not operands:
             raise RewrightError(f"the custom call {target:.60} has no operands; print the module again")
         return function(c, i, operands)
-    if i.attributes.get("called") or re.search(r"host|callback|send|recv|coll|rng|rand|dropout", target, re.I):
+    if i.called or re.search(r"host|callback|send|recv|coll|rng|rand|dropout", target, re.I):
         raise UnsupportedOperator(f"the custom call {target:.60} has no definition here; write what it computes")
     c.assume(f"the custom call {target:.60} is a function of its operands and of nothing else")
     kinds = tuple(part.type() for part in i.shape.parts) or (c.type(i),)

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from rewright import ops
 from rewright.frontends.hlo.arrays import reduction
-from rewright.frontends.hlo.context import Context
+from rewright.frontends.hlo.context import Context, registering
+from rewright.frontends.hlo.devices import Groups
 from rewright.frontends.hlo.module import Instruction
 from rewright.ir.errors import RewrightError, UnsupportedOperator
 from rewright.ops.reference import building as rb
 
 Function = Callable[[Context, Instruction, int], int]
 TABLE: dict[str, Function] = {}
+_register = registering(TABLE)
 
 
 def members(c: Context, i: Instruction) -> tuple[int, ...]:
@@ -23,9 +24,9 @@ def members(c: Context, i: Instruction) -> tuple[int, ...]:
     instruction says so (``use_global_device_ids``). For an exchange between pairs a channel means partitions. Raises
     RewrightError where no group has the device.
     """
-    groups: Any = i.attributes.get("replica_groups") or ()
-    channel = i.attributes.get("channel_id") is not None
-    devices = bool(i.attributes.get("use_global_device_ids"))
+    groups: Groups = i.attribute("replica_groups") or ()
+    channel = i.attribute("channel_id") is not None
+    devices = bool(i.attribute("use_global_device_ids"))
     if devices or (channel and i.opcode.startswith(("all-to-all", "collective-"))):
         across = devices or c.replicas == 1
         return _own(i, groups, c.device if across else c.partition, _all(c, devices))
@@ -47,15 +48,6 @@ def _own(i: Instruction, groups: Sequence[Sequence[int]], own: int, everyone: Se
     if len(found) != 1 or not set(found[0]) <= set(everyone):
         raise RewrightError(f"device {own} is in {len(found)} replica groups of {i.name:.60}; print the module again")
     return found[0]
-
-
-def _register(*names: str) -> Callable[[Function], Function]:
-    def enter(function: Function) -> Function:
-        for name in names:
-            TABLE[name] = function
-        return function
-
-    return enter
 
 
 @_register("all-reduce", "all-reduce-start")
@@ -102,8 +94,8 @@ def exchange(c: Context, i: Instruction, operands: Sequence[int]) -> tuple[int, 
 
 @_register("collective-permute", "collective-permute-start")
 def _permute(c: Context, i: Instruction, operand: int) -> int:
-    given: Any = i.attributes.get("source_target_pairs") or ()
-    partitions = i.attributes.get("channel_id") is not None
+    given: Sequence[tuple[int, int]] = i.attribute("source_target_pairs") or ()
+    partitions = i.attribute("channel_id") is not None
     moved: list[tuple[int, int]] = []
     for source, target in given:
         if partitions:

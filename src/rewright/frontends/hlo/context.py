@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from rewright.frontends.hlo.module import Instruction, Module
 from rewright.frontends.unknowns import Unknowns
@@ -12,10 +12,20 @@ from rewright.ir.errors import RewrightError
 from rewright.ir.types import TensorType
 from rewright.ops.reference.simplifying import SimplifyingBuilder
 
+T = TypeVar("T")
 Value = Any
 """A node position, or a tuple of values; None for a token."""
 MOST_INSTRUCTIONS = 500_000
 """Instructions that a module may have once its calls and loops are written out."""
+
+
+def registering(table: dict[str, T]) -> Callable[..., Callable[[T], T]]:
+    """A decorator that enters a function into a table, under some opcodes."""
+
+    def register(*names: str) -> Callable[[T], T]:
+        return lambda function: table.update(dict.fromkeys(names, function)) or function
+
+    return register
 
 
 @dataclass

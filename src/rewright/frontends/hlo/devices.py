@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from math import prod
 
-from rewright.frontends.hlo.wire import Message
+from rewright.frontends.hlo.wire import Fields, first, integer, integers, message, messages
 from rewright.ir.errors import RewrightError
 
 _MOST_DEVICES = 1 << 16
@@ -116,20 +116,21 @@ class DeviceMesh:
         return [place for place, (axis, a, b) in enumerate(pieces) if axis == part.axis and low <= a and b <= high]
 
 
-def mesh_of_message(message: Message) -> DeviceMesh:
-    """A serialised ``MeshProto``; raises RewrightError."""
-    sizes = tuple(axis.integer(2) for axis in message.messages(1))
-    ramp = message.message(3)
-    reshaped = ramp.integers(1)
-    devices = iota_order(reshaped, ramp.integers(2) or range(len(reshaped))) if reshaped else message.integers(2)
+def mesh_of_message(fields: Fields) -> DeviceMesh:
+    """A ``MeshProto``; raises RewrightError."""
+    sizes = tuple(integer(axis, 2) for axis in messages(fields, 1))
+    ramp = message(fields, 3)
+    reshaped = integers(ramp, 1)
+    devices = iota_order(reshaped, integers(ramp, 2) or range(len(reshaped))) if reshaped else integers(fields, 2)
     return DeviceMesh.of(sizes, devices)
 
 
-def part_of_message(message: Message) -> AxisPart:
-    """A serialised ``AxisRefProto``."""
-    if message.first(2) is None:
-        return AxisPart(message.integer(1))
-    return AxisPart(message.integer(1), message.message(2).integer(1), message.message(2).integer(2))
+def part_of_message(fields: Fields) -> AxisPart:
+    """An ``AxisRefProto``."""
+    if first(fields, 2) is None:
+        return AxisPart(integer(fields, 1))
+    part = message(fields, 2)
+    return AxisPart(integer(fields, 1), integer(part, 1), integer(part, 2))
 
 
 _MESH = re.compile(r"mesh\[(?P<axes>[^\]]*)\](?:\s*,\s*device_ids=\((?P<ids>[^{}]*)\))?\s*")
@@ -160,14 +161,15 @@ def _listed(text: str | None) -> tuple[int, ...]:
         return ()
     ramp = _RAMP.fullmatch(text.strip())
     if ramp is not None:
-        sizes = _numbers(ramp["sizes"])
-        return iota_order(sizes, _numbers(ramp["order"]) if ramp["order"] else range(len(sizes)))
-    return _numbers(text.strip())
+        sizes = device_numbers(ramp["sizes"])
+        return iota_order(sizes, device_numbers(ramp["order"]) if ramp["order"] else range(len(sizes)))
+    return device_numbers(text.strip())
 
 
-def _numbers(text: str) -> tuple[int, ...]:
+def device_numbers(text: str) -> tuple[int, ...]:
+    """Numbers between commas; raises RewrightError for anything else."""
     words = [word.strip() for word in text.split(",") if word.strip()]
-    if not words or not all(word.isdecimal() and len(word) <= 6 for word in words):
+    if not 0 < len(words) <= _MOST_DEVICES or not all(word.isdecimal() and len(word) <= 6 for word in words):
         raise RewrightError(f"{text!r:.40} is no list of devices; print the module again")
     return tuple(map(int, words))
 

@@ -1,128 +1,249 @@
-"""An HLO module as records that both of its forms are read into.
+"""An HLO module as computations of named instructions: what every form of it is read into, and written from.
 
-Attributes go by their names in HLO text: ``dimensions``, ``lhs_contracting_dims``, ``to_apply`` and so on. Lists of
-integers are tuples; computations are named.
+Numbers of instructions and computations differ between modules that XLA writes, names do not: so names identify them
+here, and numbers are given when a module is written. All else is kept as the fields of HloModuleProto, byte for byte,
+and decoded when it is asked for: an instruction that nobody looks at costs nothing. Attributes go by their names in
+HLO text: ``dimensions``, ``lhs_contracting_dims``, ``direction`` and so on.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, cast
 
-from rewright.frontends.hlo.sharding import Sharding
-from rewright.ir.errors import RewrightError, UnsupportedOperator
-from rewright.ir.types import DType, SourceSpan, TensorType
+from rewright.frontends.hlo.attributes import read_attribute
+from rewright.frontends.hlo.frames import Frames, read_frames
+from rewright.frontends.hlo.order import needed_first
+from rewright.frontends.hlo.shapes import Shape, read_literal, read_shape
+from rewright.frontends.hlo.sharding import Sharding, of_message
+from rewright.frontends.hlo.wire import (
+    BYTES,
+    Field,
+    blob,
+    first,
+    integer,
+    message,
+    messages,
+    read_fields,
+    string,
+    text,
+    write_fields,
+)
+from rewright.ir.errors import RewrightError
+from rewright.ir.types import SourceSpan
 
-DTYPES = {
-    "pred": DType.BOOL,
-    "s8": DType.I8,
-    "s16": DType.I16,
-    "s32": DType.I32,
-    "s64": DType.I64,
-    "u8": DType.U8,
-    "u16": DType.U16,
-    "u32": DType.U32,
-    "u64": DType.U64,
-    "f16": DType.F16,
-    "bf16": DType.BF16,
-    "f32": DType.F32,
-    "f64": DType.F64,
-}
-LARGEST = 2**62
-
-
-@dataclass(frozen=True, slots=True)
-class Shape:
-    """Element type (HLO's name), sizes and layout (minor to major, none is row-major), or the shapes of a tuple."""
-
-    element: str
-    sizes: tuple[int, ...] = ()
-    parts: tuple[Shape, ...] = ()
-    layout: tuple[int, ...] = ()
-
-    def type(self) -> TensorType:
-        """The type of the tensor; raises UnsupportedOperator where the IR has no such elements."""
-        if self.element not in DTYPES:
-            raise UnsupportedOperator(f"tensors of {self.element} are not supported; convert them to a real dtype")
-        return TensorType(self.sizes, DTYPES[self.element])
+SHAPE, METADATA, LITERAL, PARAMETER, TUPLE_INDEX = 3, 7, 8, 9, 13
+"""Fields of HloInstructionProto."""
+SIGNATURE = 4
+"""The ProgramShapeProto of a computation, and of a module."""
+ASSIGNMENT, FRAMES = 15, 17
+"""Fields of HloModuleProto: its devices, and the stack frames of its instructions."""
+_LARGEST = 1 << 62
+EFFECTS = frozenset({"infeed", "outfeed", "send", "send-done", "recv", "recv-done", "rng-get-and-update-state"})
+"""Operators that do something besides giving a value."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Instruction:
-    """One instruction; ``operands`` are names in its computation."""
+    """One instruction; ``operands``, ``controls`` and ``called`` are names, ``fields`` all that edges do not say."""
 
     name: str
     opcode: str
-    shape: Shape
     operands: tuple[str, ...]
-    attributes: Mapping[str, Any]
-    span: SourceSpan = field(default_factory=SourceSpan)
-    label: str = ""
-    """What the program that it was compiled from calls it (``op_name``)."""
+    fields: tuple[Field, ...]
+    called: tuple[str, ...] = ()
+    controls: tuple[str, ...] = ()
 
-    def integers(self, name: str, default: Sequence[int] = ()) -> tuple[int, ...]:
-        """A list of integers among the attributes; raises RewrightError for anything else."""
-        value: object = self.attributes.get(name, default)
-        found = tuple(cast("Sequence[object]", value)) if isinstance(value, (list, tuple)) else (None,)
-        whole = tuple(item for item in found if isinstance(item, int) and abs(item) < LARGEST)
-        if len(whole) != len(found):
-            raise RewrightError(f"attribute {name} of {self.name} is {value!r:.40} and no list of integers")
-        return whole
-
-    def integer(self, name: str, default: int | None = None) -> int:
-        """An integer among the attributes; raises RewrightError for anything else."""
-        value: object = self.attributes.get(name, default)
-        if not isinstance(value, int) or abs(value) >= LARGEST:
-            raise RewrightError(
-                f"attribute {name} of {self.name} is {value!r:.40} and no integer; print the module again"
-            )
-        return value
+    @cached_property
+    def said(self) -> tuple[Field, ...]:
+        """The fields, but where it comes from."""
+        return tuple(entry for entry in self.fields if entry[0] != METADATA)
 
     @property
-    def is_plain_bitcast(self) -> bool:
-        """Whether it is a bitcast between elements of one type."""
-        source: Any = self.attributes.get("source")
-        return self.opcode == "bitcast" and source is not None and source.element == self.shape.element
+    def meaning(self) -> tuple[object, ...]:
+        """All that the instruction computes with, names and operands and where it comes from aside."""
+        return self.opcode, self.called, self.said
+
+    @cached_property
+    def shape_proto(self) -> bytes:
+        """The serialised ShapeProto."""
+        return blob(self.fields, SHAPE)
+
+    @cached_property
+    def shape(self) -> Shape:
+        """The shape; raises RewrightError where it is none."""
+        return read_shape(self.shape_proto)
+
+    @property
+    def parameter(self) -> int:
+        """The number of a parameter."""
+        return integer(self.fields, PARAMETER)
+
+    @cached_property
+    def literal(self) -> tuple[float, ...] | None:
+        """The values of a constant in row-major order; None where the module has none, or none that are read."""
+        return read_literal(blob(self.fields, LITERAL), self.shape)
+
+    @property
+    def label(self) -> str:
+        """What the program that it was compiled from calls it (``op_name``)."""
+        return string(message(self.fields, METADATA), 2)
+
+    @property
+    def has_effect(self) -> bool:
+        """Whether it does something besides giving a value."""
+        stated = self.opcode == "custom-call" and self.attribute("custom_call_has_side_effect")
+        return self.opcode in EFFECTS or bool(stated)
+
+    def attribute(self, name: str) -> Any:
+        """An attribute by its name in text; None where it is absent. Raises RewrightError where it is malformed."""
+        return read_attribute(self.fields, name)
+
+    def integers(self, name: str, default: Sequence[int] = ()) -> tuple[int, ...]:
+        """A list of integers among the attributes; raises RewrightError for numbers out of range."""
+        value = self.attribute(name)
+        found = tuple(default) if value is None else cast("tuple[int, ...]", value)
+        if any(abs(item) >= _LARGEST for item in found):
+            raise RewrightError(f"attribute {name} of {self.name} is {found!r:.40}, out of range")
+        return found
+
+    def integer(self, name: str, default: int | None = None) -> int:
+        """An integer among the attributes; raises RewrightError where it is absent without default, or out of range."""
+        value = self.attribute(name)
+        found = default if value is None else value
+        if found is None or abs(found) >= _LARGEST:
+            raise RewrightError(
+                f"attribute {name} of {self.name} is {found!r:.40} and no integer; print the module again"
+            )
+        return found
 
     def word(self, name: str, default: str = "") -> str:
         """A text among the attributes."""
-        value: object = self.attributes.get(name, default)
-        return value if isinstance(value, str) else str(value)
+        value = self.attribute(name)
+        return default if value is None else str(value)
+
+    def columns(self, name: str) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
+        """Of ``slice`` all starts, limits and strides; of ``padding`` what is added below, above and between."""
+        rows: Sequence[tuple[int, int, int]] = self.attribute(name) or ()
+        return tuple(a for a, _, _ in rows), tuple(b for _, b, _ in rows), tuple(c for _, _, c in rows)
+
+    def renamed(self, names: Mapping[str, str], calls: Mapping[str, str]) -> Instruction:
+        """The instruction with other names for itself, for what it reads, and for what it calls, as far as given."""
+        operands, controls = (tuple(names.get(n, n) for n in own) for own in (self.operands, self.controls))
+        called = tuple(calls.get(name, name) for name in self.called)
+        return replace(self, name=names.get(self.name, self.name), operands=operands, controls=controls, called=called)
+
+    def with_field(self, number: int, wire: int, value: int | bytes) -> Instruction:
+        """The instruction with another value of one field."""
+        rest = tuple(entry for entry in self.fields if entry[0] != number)
+        return replace(self, fields=(*rest, (number, wire, value)))
 
 
 @dataclass(frozen=True)
 class Computation:
-    """Instructions in an order in which operands stand before those that read them."""
+    """Instructions by name, in any order."""
 
     name: str
-    instructions: tuple[Instruction, ...]
+    instructions: Mapping[str, Instruction]
     root: str
+    fields: tuple[Field, ...] = ()
+
+    @cached_property
+    def signature(self) -> bytes:
+        """The serialised ProgramShapeProto, without the names of the parameters."""
+        return write_fields(entry for entry in read_fields(blob(self.fields, SIGNATURE)) if entry[0] != 3)
+
+    @cached_property
+    def users(self) -> Mapping[str, tuple[str, ...]]:
+        """Names of the instructions that read each instruction."""
+        found: dict[str, list[str]] = {name: [] for name in self.instructions}
+        for name, instruction in self.instructions.items():
+            for operand in dict.fromkeys(instruction.operands):
+                found[operand].append(name)
+        return {name: tuple(users) for name, users in found.items()}
+
+    @cached_property
+    def in_order(self) -> tuple[Instruction, ...]:
+        """All instructions, operands before those that read them; raises Cycle, and RewrightError for a missing one."""
+        return tuple(self.instructions[name] for name in ordered(self.instructions, self.instructions))
 
     def parameters(self) -> list[Instruction]:
         """The parameters by number; raises RewrightError where one is missing."""
-        found = {i.integer("parameter"): i for i in self.instructions if i.opcode == "parameter"}
-        if sorted(found) != list(range(len(found))):
+        own = (i for i in self.instructions.values() if i.opcode == "parameter")
+        found = sorted(own, key=lambda i: i.parameter)
+        if [i.parameter for i in found] != list(range(len(found))):
             raise RewrightError(f"the parameters of {self.name} are not numbered from 0; print the module again")
-        return [found[number] for number in range(len(found))]
+        return found
+
+    def changed(self, change: Callable[[Computation, Instruction], Instruction]) -> Computation:
+        """The computation with every instruction changed."""
+        return replace(self, instructions={name: change(self, i) for name, i in self.instructions.items()})
 
     def result(self) -> Instruction:
         """The instruction whose value the computation gives."""
-        return next(instruction for instruction in self.instructions if instruction.name == self.root)
+        return self.instructions[self.root]
+
+    def source(self, instruction: Instruction) -> Shape:
+        """The shape of the first operand: what a bitcast means depends on both layouts."""
+        if not instruction.operands or instruction.operands[0] not in self.instructions:
+            raise RewrightError(f"{instruction.name:.60} reads nothing; print the module again")
+        return self.instructions[instruction.operands[0]].shape
+
+    def is_plain_bitcast(self, instruction: Instruction) -> bool:
+        """Whether an instruction is a bitcast between elements of one type."""
+        return instruction.opcode == "bitcast" and self.source(instruction).element == instruction.shape.element
 
 
 @dataclass(frozen=True)
 class Module:
-    """Computations by name; ``replicas`` and ``partitions`` are None where the module does not say."""
+    """Computations by name; ``fields`` are those of the module that are about it as a whole."""
 
     name: str
     computations: Mapping[str, Computation]
     entry: str
-    replicas: int | None = None
-    partitions: int | None = None
-    shardings: tuple[Sharding, ...] | None = None
-    """Of the parameters, where the module says that it was partitioned by them."""
-    result_sharding: Sharding | None = None
+    fields: tuple[Field, ...] = field(default=(), repr=False)
+
+    @property
+    def main(self) -> Computation:
+        """The entry computation."""
+        return self.computations[self.entry]
+
+    @cached_property
+    def size(self) -> int:
+        """Number of instructions in all computations."""
+        return sum(len(computation.instructions) for computation in self.computations.values())
+
+    @cached_property
+    def frames(self) -> Frames:
+        """Where in the user's program instructions were written."""
+        return read_frames(message(self.fields, FRAMES))
+
+    @property
+    def devices(self) -> tuple[int, int] | None:
+        """Replicas and partitions, where the module was compiled for a device assignment."""
+        assignment = message(self.fields, ASSIGNMENT)
+        replicas, partitions = integer(assignment, 1), integer(assignment, 2)
+        return (replicas, partitions) if replicas > 0 and partitions > 0 else None
+
+    @property
+    def shardings(self) -> tuple[Sharding, ...] | None:
+        """Of the parameters, where the module says that it was partitioned by them."""
+        return None if self.result_sharding is None else tuple(map(of_message, messages(self.fields, 14)))
+
+    @property
+    def result_sharding(self) -> Sharding | None:
+        """The same of the result."""
+        return None if first(self.fields, 12) is None else of_message(message(self.fields, 12))
+
+    def with_computation(self, computation: Computation) -> Module:
+        """The module with a computation added or replaced."""
+        return replace(self, computations={**self.computations, computation.name: computation})
+
+    def changed(self, change: Callable[[Computation, Instruction], Instruction]) -> Module:
+        """The module with every instruction changed."""
+        return replace(self, computations={name: own.changed(change) for name, own in self.computations.items()})
 
     def computation(self, name: str) -> Computation:
         """A computation by name; raises RewrightError for one that does not exist."""
@@ -130,41 +251,42 @@ class Module:
             raise RewrightError(f"the module has no computation {name!r:.60}; print the whole module")
         return self.computations[name]
 
+    def called(self, instruction: Instruction, place: int = 0) -> Computation:
+        """A computation that an instruction calls; raises RewrightError where it calls fewer."""
+        if place >= len(instruction.called):
+            count = len(instruction.called)
+            raise RewrightError(f"{instruction.name:.60} calls {count} computations; print the module again")
+        return self.computation(instruction.called[place])
 
-def ordered(name: str, instructions: Sequence[Instruction], root: str) -> Computation:
-    """A computation with its instructions in order; raises RewrightError for a cycle and an operand that is missing."""
-    known = {instruction.name: instruction for instruction in instructions}
-    if len(known) != len(instructions):
-        raise RewrightError(f"two instructions of {name} have one name; print the module again")
-    if root not in known:
-        raise RewrightError(f"the computation {name} has no root; print the whole module")
-    done: dict[str, Instruction] = {}
-    state: dict[str, int] = {}
-    for start in known:
-        stack = [start]
-        while stack:
-            at = stack[-1]
-            if at in done:
-                stack.pop()
-                continue
-            instruction = known.get(at)
-            if instruction is None:
-                raise RewrightError(f"{name} reads {at!r:.60}, which does not exist; print the whole module")
-            waiting = [operand for operand in instruction.operands if operand not in done]
-            if not waiting:
-                done[at] = _with_source(instruction, done)
-                stack.pop()
-            elif state.get(at):
-                raise RewrightError(f"the instructions of {name} read each other in a circle; print the module again")
-            else:
-                state[at] = 1
-                stack.extend(waiting)
-    return Computation(name, tuple(done.values()), root)
+    def span(self, instruction: Instruction) -> SourceSpan:
+        """Where in the user's program an instruction was written."""
+        return self.frames.span(message(instruction.fields, METADATA))
 
 
-def _with_source(instruction: Instruction, done: Mapping[str, Instruction]) -> Instruction:
-    """A bitcast with the shape of its operand: what it means depends on both layouts."""
-    if instruction.opcode != "bitcast" or not instruction.operands:
-        return instruction
-    source = done[instruction.operands[0]].shape
-    return replace(instruction, attributes={**instruction.attributes, "source": source})
+def signature(parameters: Mapping[str, bytes], result: bytes) -> Field:
+    """The field of a computation or a module with the shapes of its parameters, by their names, and of its result."""
+    shapes: list[Field] = [(1, BYTES, shape) for shape in parameters.values()]
+    return SIGNATURE, BYTES, write_fields([*shapes, (2, BYTES, result), *(text(3, name) for name in parameters)])
+
+
+def ordered(instructions: Mapping[str, Instruction], roots: Iterable[str]) -> list[str]:
+    """Names of what the roots need, operands first; raises Cycle."""
+
+    def needs(name: str) -> Sequence[str]:
+        own = instructions.get(name)
+        if own is None:
+            raise RewrightError(f"an instruction reads {name!r:.60}, which does not exist; print the whole module")
+        return [*own.operands, *(c for c in own.controls if c in instructions)] if own.controls else own.operands
+
+    return needed_first(roots, needs, "would read its own result, in a circle")
+
+
+def called_first(computations: Mapping[str, Computation], entry: str) -> list[str]:
+    """Names of the computations that one needs, those that are called before those that call them; raises Cycle."""
+
+    def needs(name: str) -> Sequence[str]:
+        if name not in computations:
+            raise RewrightError(f"the computation {name:.60} is called and does not exist; write the module again")
+        return [called for i in computations[name].instructions.values() for called in i.called]
+
+    return needed_first([entry], needs, "calls itself; write the module again")

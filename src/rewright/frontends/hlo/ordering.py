@@ -22,7 +22,7 @@ from rewright.ops.reference.indexing import gather_along
 _NUMBERS: tuple[int, ...] = (-2, -1, 0, 1, 2)
 """Two numbers of every order and sign are among them."""
 _MOST_KEYS = 3
-_COMPARES: dict[str, Callable[[Any, Any], bool]] = {
+COMPARES: dict[str, Callable[[Any, Any], bool]] = {
     "EQ": lambda a, b: a == b,
     "NE": lambda a, b: a != b,
     "LT": lambda a, b: a < b,
@@ -35,13 +35,13 @@ _COMPARES: dict[str, Callable[[Any, Any], bool]] = {
 def sort(c: Context, i: Instruction, operands: Sequence[int]) -> Value:
     """Arrays sorted along an axis by one or more of them; raises UnsupportedOperator for an order of another kind."""
     axes = i.integers("dimensions")
-    keys = _keys(_computation(c, i), len(operands))
+    keys = _keys(c.module.called(i), len(operands))
     if keys is None or len(axes) != 1:
         raise UnsupportedOperator("its order is not that of some of its operands, up or down; sort by those")
     (axis,) = axes
     if len(operands) == 1:
         return c.b.add(ops.Sort(axis, keys[0][1], "values"), operands[0])
-    if not i.attributes.get("is_stable"):
+    if not i.attribute("is_stable"):
         c.assume("elements with equal keys keep their order where a sort does not say so")
     order: int | None = None
     for place, descending in reversed(keys):
@@ -68,7 +68,7 @@ def extreme(c: Context, i: Instruction, operands: Sequence[int]) -> Value:
     """
     values, places = operands[:2]
     axes = i.integers("dimensions")
-    largest = _looks_for(_computation(c, i)) if len(operands) == 4 and len(axes) == 1 else None
+    largest = _looks_for(c.module.called(i)) if len(operands) == 4 and len(axes) == 1 else None
     form = c.b.affine(places) if len(operands) == 4 else None
     start = c.b.uniform(operands[2]) if len(operands) == 4 else None
     if largest is None or form is None or start is None:
@@ -96,15 +96,11 @@ def _extremes_first(c: Context, values: int, axis: int, largest: bool) -> int:
 def top_k(c: Context, i: Instruction, operands: Sequence[int]) -> Value:
     """``topk``: the largest elements of the last axis and their places."""
     size = i.shape.parts[0].sizes[-1] if i.shape.parts else 0
-    if i.attributes.get("largest") is False or not size:
+    largest = i.attribute("largest") if i.opcode == "topk" else "largest = false" not in i.word("backend_config")
+    if not largest or not size:
         raise UnsupportedOperator("the smallest elements of an axis; negate it first")
     values, places = (c.b.add(ops.TopK(size, which), operands[0]) for which in ("values", "indices"))
     return values, rb.convert(c.b, places, i.shape.parts[1].type().dtype)
-
-
-def _computation(c: Context, i: Instruction) -> Computation:
-    names: Any = i.attributes.get("called", ())
-    return c.module.computation(names[0] if names else "")
 
 
 def _keys(computation: Computation, count: int) -> list[tuple[int, bool]] | None:
@@ -156,7 +152,7 @@ def _looks_for(computation: Computation) -> bool | None:
 
 
 def _parameters_read(computation: Computation) -> list[int]:
-    used = {operand for instruction in computation.instructions for operand in instruction.operands}
+    used = {operand for instruction in computation.instructions.values() for operand in instruction.operands}
     used.add(computation.root)
     return [place for place, parameter in enumerate(computation.parameters()) if parameter.name in used]
 
@@ -164,20 +160,22 @@ def _parameters_read(computation: Computation) -> list[int]:
 def _evaluated(computation: Computation, given: dict[int, int]) -> Any:
     """What a computation gives for numbers; raises UnsupportedOperator where it does not just compare and choose."""
     values: dict[str, Any] = {p.name: given.get(place, 0) for place, p in enumerate(computation.parameters())}
-    for instruction in computation.instructions:
+    for instruction in computation.in_order:
         if instruction.name not in values:
-            values[instruction.name] = _step(instruction, [values[name] for name in instruction.operands])
+            is_plain = instruction.opcode == "copy" or computation.is_plain_bitcast(instruction)
+            operands = [values[name] for name in instruction.operands]
+            values[instruction.name] = operands[0] if is_plain else _step(instruction, operands)
     return values[computation.root]
 
 
 def _step(i: Instruction, operands: list[Any]) -> Any:
     if i.opcode == "constant":
-        literal: Any = i.attributes.get("literal")
+        literal = i.literal
         if not literal or not (isnan(literal[0]) or literal[0] in (0, inf, -inf)):
             raise UnsupportedOperator("it compares with a number; compare elements with each other")
         return literal[0]
     if i.opcode == "compare":
-        return _COMPARES[i.word("direction")](*operands)
+        return COMPARES[i.word("direction")](*operands)
     if i.opcode == "select":
         return operands[1] if operands[0] else operands[2]
     if i.opcode in ("and", "or", "xor", "not") and i.shape.element == "pred":
@@ -185,6 +183,4 @@ def _step(i: Instruction, operands: list[Any]) -> Any:
         return {"and": left and right, "or": left or right, "xor": left is not right, "not": not left}[i.opcode]
     if i.opcode == "tuple":
         return tuple(operands)
-    if i.opcode == "copy" or i.is_plain_bitcast:
-        return operands[0]
     raise UnsupportedOperator(f"its computation has {i.opcode:.40}; compare and choose only")

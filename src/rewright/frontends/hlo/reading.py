@@ -5,15 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import cast
 
 from rewright import ops
 from rewright.frontends.aten.pruning import pruned
-from rewright.frontends.hlo import bits, proto, text
+from rewright.frontends.hlo import bits
 from rewright.frontends.hlo.context import Context, Value
+from rewright.frontends.hlo.devices import Groups
 from rewright.frontends.hlo.folding import FoldingBuilder
 from rewright.frontends.hlo.module import Instruction, Module
-from rewright.frontends.hlo.module import Shape as ModuleShape
+from rewright.frontends.hlo.shapes import Shape as ModuleShape
 from rewright.frontends.hlo.sharding import Sharding, factors, placement
 from rewright.frontends.hlo.walk import Walk
 from rewright.frontends.unknowns import Unknowns
@@ -37,22 +38,6 @@ class Interface:
     input_shapes: Sequence[Shape] = ()
     output_shapes: Sequence[Shape] = ()
     mesh: Mesh | None = None
-
-
-def read_text(source: str, devices: int | None = None) -> Graph | RankProgram:
-    """The program in an HLO text; see :func:`lower`."""
-    return lower(text.parse(source), devices)
-
-
-def read_proto(data: bytes, devices: int | None = None) -> Graph | RankProgram:
-    """The program in a serialised HloModuleProto; see :func:`lower`."""
-    return lower(proto.parse(data), devices)
-
-
-def read_device(data: str | bytes, devices: int, device: int) -> Graph:
-    """The program of one device, in an HLO text or a serialised module of its own; see :func:`lower_device`."""
-    module = text.parse(data) if isinstance(data, str) else proto.parse(data)
-    return lower_device(module, devices, device)
 
 
 def lower(module: Module, devices: int | None = None, interface: Interface | None = None) -> Graph | RankProgram:
@@ -113,20 +98,20 @@ def is_unpartitioned(module: Module) -> bool:
     """
     if module.shardings is not None or "_spmd" in module.entry:
         return False
-    entry = module.computation(module.entry).instructions
-    return any("sharding" in i.attributes or i.attributes.get("custom_call_target") == "Sharding" for i in entry)
+    entry = module.main.instructions.values()
+    return any(i.attribute("sharding") is not None or i.word("custom_call_target") == "Sharding" for i in entry)
 
 
 def _placements(
     module: Module, mesh: Mesh, graph: Graph, face: Interface
 ) -> tuple[dict[str, Placement], dict[str, Placement]]:
     """How inputs and outputs are placed, as far as the module says."""
-    entry = module.computation(module.entry)
+    entry = module.main
     found: tuple[dict[str, Placement], dict[str, Placement]] = ({}, {})
     parameters = entry.parameters()
-    own = [parameter.attributes.get("sharding") for parameter in parameters]
-    given = list(module.shardings) if module.shardings is not None else own
-    result = module.result_sharding or entry.result().attributes.get("sharding")
+    own: list[Sharding | None] = [parameter.attribute("sharding") for parameter in parameters]
+    given: Sequence[Sharding | None] = own if module.shardings is None else module.shardings
+    result: Sharding | None = module.result_sharding or entry.result().attribute("sharding")
     for names, shardings, shapes, table in (
         (graph.inputs, given, face.input_shapes, found[0]),
         (graph.outputs, result.leaves(len(graph.outputs)) if result else [], face.output_shapes, found[1]),
@@ -146,47 +131,44 @@ def _placements(
 
 
 def _counts(module: Module, devices: int | None) -> tuple[int, int]:
-    replicas, partitions = module.replicas, module.partitions
     sharded = {len(s.devices) for s in _shardings(module) if s.kind == "tiled"}
-    if replicas is None and partitions is None and len(sharded) == 1:
-        return 1, _within(sharded.pop())
-    if replicas is None and partitions is None:
+    stated = module.devices
+    if stated is None and len(sharded) == 1:
+        stated = 1, sharded.pop()
+    if stated is None:
         named = [n for entry in _instructions(module) for n in _named_devices(entry)]
-        replicas, partitions = _numbered(module, devices or max(named, default=0) + 1)
-    replicas, partitions = replicas or 1, partitions or 1
-    _within(replicas * partitions)
-    return replicas, partitions
+        stated = _numbered(module, devices or max(named, default=0) + 1)
+    _within(stated[0] * stated[1])
+    return stated
 
 
 def _numbered(module: Module, count: int) -> tuple[int, int]:
     """Replicas and partitions of so many devices: collectives with channels are among partitions."""
-    channel = any(entry.attributes.get("channel_id") is not None for entry in _instructions(module))
+    channel = any(entry.attribute("channel_id") is not None for entry in _instructions(module))
     return (1, count) if channel else (count, 1)
 
 
-def _within(count: int) -> int:
+def _within(count: int) -> None:
     if not 0 < count <= _MOST_DEVICES:
         raise RewrightError(f"the module is for {count} devices, and at most {_MOST_DEVICES} are read")
-    return count
 
 
 def _shardings(module: Module) -> list[Sharding]:
     """Of the parameters, as far as the module says."""
-    entry = module.computation(module.entry)
-    given = module.shardings or [p.attributes.get("sharding") for p in entry.parameters()]
+    given = module.shardings or [p.attribute("sharding") for p in module.main.parameters()]
     return [sharding for sharding in given if isinstance(sharding, Sharding)]
 
 
 def _instructions(module: Module) -> Iterator[Instruction]:
     for computation in module.computations.values():
-        yield from computation.instructions
+        yield from computation.instructions.values()
 
 
 def _named_devices(instruction: Instruction) -> Iterator[int]:
     for name in ("replica_groups", "source_target_pairs"):
-        groups: Any = instruction.attributes.get(name) or ()
+        groups: Groups = instruction.attribute(name) or ()
         for group in groups:
-            yield from cast("tuple[int, ...]", group)
+            yield from group
 
 
 def _lowered(module: Module, replicas: int, partitions: int, device: int, face: Interface) -> Graph:
@@ -194,14 +176,13 @@ def _lowered(module: Module, replicas: int, partitions: int, device: int, face: 
     unknowns = Unknowns(builder)
     context = Context(builder, module, unknowns, replicas, partitions, device, wraps=bits.wraps(module))
     walk = Walk(context)
-    entry = module.computation(module.entry)
-    parameters = entry.parameters()
+    parameters = module.main.parameters()
     names = face.inputs or _names(parameters)
     if len(names) != len(parameters):
         raise RewrightError(f"the module has {len(parameters)} parameters and {len(names)} names were given for them")
     arguments: list[Value] = []
     for parameter, name in zip(parameters, names, strict=True):
-        builder.span = parameter.span
+        builder.span = module.span(parameter)
         arguments.append(_input(builder, name, parameter.shape))
     result = walk.computation(module.entry, arguments)
     leaves = list(_leaves(result))

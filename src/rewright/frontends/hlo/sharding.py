@@ -13,13 +13,26 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from math import prod
 
-from rewright.frontends.hlo.devices import AxisPart, iota_order, mesh_of_message, part_of_message
-from rewright.frontends.hlo.wire import Message
+from rewright.frontends.hlo.devices import AxisPart, device_numbers, iota_order, mesh_of_message, part_of_message
+from rewright.frontends.hlo.wire import (
+    BYTES,
+    VARINT,
+    Field,
+    Fields,
+    first,
+    integer,
+    integers,
+    message,
+    messages,
+    packed,
+    write_fields,
+)
 from rewright.ir.dims import Shape
 from rewright.ir.errors import RewrightError
 from rewright.ir.placement import AxisRuns, Mesh, Placement, chunk, print_placement
 
-_MOST_DEVICES = 1 << 16
+_DEEPEST = 8
+"""Tuples in tuples."""
 _KINDS = ("replicated", "maximal", "tuple", "tiled", "manual", "unknown", "unreduced")
 """By number of ``OpSharding.Type``."""
 
@@ -139,34 +152,45 @@ def _tiled(grid: Sequence[int], devices: Sequence[int], trailing: Sequence[str])
     return Sharding("tiled", tuple(grid), tuple(devices), tuple(trailing))
 
 
-def of_message(message: Message, depth: int = 0) -> Sharding:
-    """A serialised ``OpSharding``; raises RewrightError for a malformed one."""
-    if message.first(14) is not None:
-        return _named(message.message(14))
-    number = message.integer(1)
-    kind = _KINDS[number] if 0 <= number < len(_KINDS) else "unknown"
+def of_message(fields: Fields, depth: int = 0) -> Sharding:
+    """An ``OpSharding``; raises RewrightError for a malformed one."""
+    if first(fields, 14) is not None:
+        return _named(message(fields, 14))
+    kind = _kind(integer(fields, 1))
     if kind == "tuple":
-        if depth > 8:
+        if depth > _DEEPEST:
             raise RewrightError("a sharding is nested too deeply; write the module again")
-        return Sharding(kind, parts=tuple(of_message(part, depth + 1) for part in message.messages(5)))
+        return Sharding(kind, parts=tuple(of_message(part, depth + 1) for part in messages(fields, 5)))
     if kind != "tiled":
         return Sharding(kind)
-    grid = message.integers(3)
-    sizes = message.integers(9)
-    devices = message.integers(4)
+    sizes = integers(fields, 9)
+    devices = integers(fields, 4)
     if sizes:
-        devices = iota_order(sizes, message.integers(10) or tuple(range(len(sizes))))
-    trailing = tuple(_KINDS[n] if 0 <= n < len(_KINDS) else "unknown" for n in message.integers(8))
-    if not trailing and message.integer(6):
+        devices = iota_order(sizes, integers(fields, 10) or tuple(range(len(sizes))))
+    trailing = tuple(map(_kind, integers(fields, 8)))
+    if not trailing and integer(fields, 6):
         trailing = ("replicated",)
-    return _tiled(grid, devices, trailing)
+    return _tiled(integers(fields, 3), devices, trailing)
 
 
-def _named(message: Message) -> Sharding:
-    """A serialised ``NamedShardingProto``: for every axis of the tensor the axes of a mesh that split it."""
-    mesh = mesh_of_message(message.message(2))
-    split = [[part_of_message(axis) for axis in entry.messages(1)] for entry in message.messages(3)]
-    unreduced, manual = ([part_of_message(axis) for axis in message.messages(number)] for number in (5, 7))
+def to_message(sharding: Sharding) -> bytes:
+    """A serialised ``OpSharding``."""
+    out: list[Field] = [(1, VARINT, _KINDS.index(sharding.kind))]
+    out += [*packed(3, sharding.grid), *packed(4, sharding.devices)]
+    out += [(5, BYTES, to_message(part)) for part in sharding.parts]
+    known = [kind if kind in _KINDS else "unknown" for kind in sharding.trailing]
+    return write_fields([*out, *packed(8, [_KINDS.index(kind) for kind in known])])
+
+
+def _kind(number: int) -> str:
+    return _KINDS[number] if 0 <= number < len(_KINDS) else "unknown"
+
+
+def _named(fields: Fields) -> Sharding:
+    """A ``NamedShardingProto``: for every axis of the tensor the axes of a mesh that split it."""
+    mesh = mesh_of_message(message(fields, 2))
+    split = [[part_of_message(axis) for axis in messages(entry, 1)] for entry in messages(fields, 3)]
+    unreduced, manual = ([part_of_message(axis) for axis in messages(fields, number)] for number in (5, 7))
     kinds = [(kind, parts) for kind, parts in (("unreduced", unreduced), ("manual", manual)) if parts]
     lists: list[list[AxisPart]] = [*split, *(parts for _, parts in kinds)]
     sizes, devices = mesh.spread(lists)
@@ -189,13 +213,13 @@ def of_text(text: str, split: Callable[[str], list[str]]) -> Sharding:
     if found is None:
         word = text.strip("{} ").split()
         return Sharding(word[0] if word and word[0] in _KINDS else "unknown")
-    grid = _numbers(found["grid"])
+    grid = device_numbers(found["grid"])
     short = _SHORT.fullmatch(found["devices"])
     if short is not None:
-        sizes = _numbers(short["sizes"])
-        devices = iota_order(sizes, _numbers(short["order"]) if short["order"] else range(len(sizes)))
+        sizes = device_numbers(short["sizes"])
+        devices = iota_order(sizes, device_numbers(short["order"]) if short["order"] else range(len(sizes)))
     else:
-        devices = _numbers(found["devices"])
+        devices = device_numbers(found["devices"])
     return _tiled(grid, devices, _trailing(found["rest"]))
 
 
@@ -204,10 +228,3 @@ def _trailing(text: str) -> tuple[str, ...]:
     if named is not None:
         return tuple(word.strip() for word in named[1].split(",") if word.strip())
     return ("replicated",) if "last_tile_dim_replicate" in text else ()
-
-
-def _numbers(text: str) -> tuple[int, ...]:
-    words = [word for word in text.split(",") if word]
-    if not all(word.isdecimal() and len(word) <= 6 for word in words) or len(words) > _MOST_DEVICES:
-        raise RewrightError(f"the sharding {text!r:.40} names no devices; print the module again")
-    return tuple(map(int, words))

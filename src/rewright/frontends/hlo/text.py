@@ -1,20 +1,34 @@
-"""HLO text, as XLA prints it, as a module."""
+"""HLO text, as XLA prints it, as a module: what it says, as the fields of a HloModuleProto that says the same."""
 
 from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Callable, Iterator
-from math import isfinite
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
+from rewright.frontends.hlo import frames
+from rewright.frontends.hlo.attributes import ATTRIBUTES, Kind, Window, write_attributes
 from rewright.frontends.hlo.devices import iota_groups, mesh_groups
-from rewright.frontends.hlo.frames import Frame, Frames, is_backward
 from rewright.frontends.hlo.layouts import TILED
-from rewright.frontends.hlo.module import Computation, Instruction, Module, Shape, ordered
+from rewright.frontends.hlo.module import (
+    ASSIGNMENT,
+    FRAMES,
+    LITERAL,
+    METADATA,
+    PARAMETER,
+    SHAPE,
+    Computation,
+    Instruction,
+    Module,
+    signature,
+)
+from rewright.frontends.hlo.shapes import Shape, write_literal, write_shape
 from rewright.frontends.hlo.sharding import Sharding, of_text
+from rewright.frontends.hlo.wire import BYTES, VARINT, Field, write_fields
+from rewright.frontends.hlo.wire import text as text_field
 from rewright.ir.errors import RewrightError
-from rewright.ir.types import SourceSpan
 
 _OPEN, _CLOSE = "([{", ")]}"
 _COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
@@ -33,7 +47,7 @@ _DEEPEST = 50
 def parse(text: str) -> Module:
     """The module in a text; raises RewrightError with the line where it cannot be read."""
     text = _COMMENT.sub(" ", text)
-    frames = _frames(text)
+    fields = _frames(text)
     text = _TABLES.sub(lambda table: "\n" * table[0].count("\n"), text)
     found = re.match(r"\s*HloModule\s+(?P<name>[\w.\-]+)(?P<rest>[^\n]*)", text)
     if found is None:
@@ -43,18 +57,20 @@ def parse(text: str) -> Module:
     for name, is_entry, body, line in _computations(text, found.end()):
         if name in computations:
             raise RewrightError(f"line {line}: two computations are called {name:.60}; print the module again")
-        computations[name] = _computation(name, body, line, frames)
+        computations[name] = _computation(name, body, line)
         entry = name if is_entry else entry
     if not computations:
         raise RewrightError("the module has no computation; print the whole module")
-    counts = {key: _stated(found["rest"], key) for key in ("replica_count", "num_partitions")}
-    last = list(computations)[-1]
-    return Module(found["name"], computations, entry or last, counts["replica_count"], counts["num_partitions"])
+    entry = entry or list(computations)[-1]
+    fields = [*computations[entry].fields, *fields, *_assignment(found["rest"])]
+    return Module(found["name"], computations, entry, tuple(fields))
 
 
-def _stated(text: str, key: str) -> int | None:
-    found = re.search(rf"\b{key}=([0-9]{{1,6}})\b", text)
-    return int(found[1]) if found else None
+def _assignment(text: str) -> list[Field]:
+    """The DeviceAssignmentProto of a module that says of how many devices it is."""
+    found = [re.search(rf"\b{key}=([0-9]{{1,6}})\b", text) for key in ("replica_count", "num_partitions")]
+    counts = [(number, VARINT, max(int(own[1]), 1) if own else 1) for number, own in enumerate(found, 1)]
+    return [(ASSIGNMENT, BYTES, write_fields(counts))] if any(found) else []
 
 
 def _computations(text: str, start: int) -> Iterator[tuple[str, bool, str, int]]:
@@ -70,7 +86,9 @@ def _computations(text: str, start: int) -> Iterator[tuple[str, bool, str, int]]
         header = _HEADER.fullmatch(text[at : brace + 1])
         if header is None:
             raise RewrightError(f"line {line}: {text[at : at + 30]!r} starts no computation; print the module again")
-        end = _closing(text, brace, line)
+        end = _closing(text, brace, "{}")
+        if end < 0:
+            raise RewrightError(f"line {line}: a computation is not closed; print the whole module")
         yield header["name"], header["entry"] is not None, text[brace + 1 : end], line
         at = end + 1
 
@@ -82,31 +100,36 @@ def _body_start(text: str, at: int, line: int) -> int:
     raise RewrightError(f"line {line}: a computation has no body; print the whole module")
 
 
-def _closing(text: str, brace: int, line: int) -> int:
+def _closing(text: str, at: int, pair: str) -> int:
+    """Where the bracket that opens at a place is closed; -1 where it is not."""
     depth = 0
-    for token in re.compile(r'"(?:[^"\\]|\\.)*"|[{}]').finditer(text, brace):
-        if token[0] == "{":
-            depth += 1
-        elif token[0] == "}":
-            depth -= 1
-            if depth == 0:
-                return token.start()
-    raise RewrightError(f"line {line}: a computation is not closed; print the whole module")
+    for token in re.compile(rf'"(?:[^"\\]|\\.)*"|[{pair}]').finditer(text, at):
+        depth += {pair[0]: 1, pair[-1]: -1}.get(token[0], 0)
+        if depth == 0:
+            return token.start()
+    return -1
 
 
-def _computation(name: str, body: str, line: int, frames: Frames) -> Computation:
-    instructions: list[Instruction] = []
+def _computation(name: str, body: str, line: int) -> Computation:
+    instructions: dict[str, Instruction] = {}
     root = ""
     for text, number in _statements(body, line):
         found = _INSTRUCTION.fullmatch(text)
         if found is None:
             raise RewrightError(f"line {number}: {text[:40]!r} is no instruction; print the module again")
+        own = found["name"]
+        if own in instructions:
+            raise RewrightError(f"line {number}: two instructions of {name} have one name; print the module again")
         try:
-            instructions.append(_instruction(found["name"], found["rest"], frames))
+            instructions[own] = _instruction(own, found["rest"])
         except RewrightError as error:
             raise RewrightError(f"line {number}: {error}") from None
-        root = found["name"] if found["root"] else root
-    return ordered(name, instructions, root or (instructions[-1].name if instructions else ""))
+        root = own if found["root"] else root
+    if not instructions:
+        raise RewrightError(f"the computation {name} has no root; print the whole module")
+    found = Computation(name, instructions, root or list(instructions)[-1])
+    parameters = {i.name: i.shape_proto for i in found.parameters()}
+    return replace(found, fields=(signature(parameters, found.result().shape_proto),))
 
 
 def _statements(body: str, line: int) -> Iterator[tuple[str, int]]:
@@ -149,30 +172,36 @@ def split(text: str) -> list[str]:
     return [part for part in parts if part]
 
 
-def _instruction(name: str, rest: str, frames: Frames) -> Instruction:
+def _instruction(name: str, rest: str) -> Instruction:
     shape, at = _shape(rest, 0)
-    opcode = _OPCODE.match(rest, at)
-    if opcode is None:
+    found = _OPCODE.match(rest, at)
+    if found is None:
         raise RewrightError(f"{name:.60} has no operator; print the module again")
-    close = _matching(rest, opcode.end() - 1)
-    inner, after = rest[opcode.end() : close], rest[close + 1 :]
-    attributes: dict[str, Any] = {"called": ()}
+    close, opcode = _closing(rest, found.end() - 1, "()"), found["opcode"]
+    if close < 0:
+        raise RewrightError("a bracket is not closed; print the module again")
+    inner, after = rest[found.end() : close], rest[close + 1 :]
+    attributes: dict[str, Any] = {}
+    calls: dict[str, tuple[str, ...]] = {}
     for part in _attributes(after):
-        key, _, value = part.partition("=")
-        reader = _READERS.get(key.strip())
-        if reader is not None:
-            attributes[key.strip()] = reader(value.strip())
-    called = [attributes[key] for key in _CALLS if key in attributes]
-    attributes["called"] = tuple(name for names in called for name in names)
+        key, _, value = (word.strip() for word in part.partition("="))
+        if key in _CALLS:
+            calls[key] = _names(value)
+            continue
+        key = f"scatter_{key}" if key == "index_vector_dim" and opcode == "scatter" else key
+        if key in ATTRIBUTES:
+            read = _READERS.get(key) or _BY_KIND[ATTRIBUTES[key].kind]
+            attributes[key] = read(value)
+    fields: list[Field] = [(SHAPE, BYTES, write_shape(shape)), *_metadata(after), *write_attributes(attributes)]
     operands: tuple[str, ...] = ()
-    if opcode["opcode"] == "constant":
-        attributes["literal"] = _literal(inner, shape)
-    elif opcode["opcode"] == "parameter":
-        attributes["parameter"] = _integer(inner)
+    if opcode == "constant":
+        fields += _literal(inner, shape)
+    elif opcode == "parameter":
+        fields.append((PARAMETER, VARINT, _integer(inner)))
     else:
         operands = tuple(_operand(part) for part in split(inner))
-    span, label = _metadata(after, frames)
-    return Instruction(name, opcode["opcode"], shape, operands, attributes, span, label)
+    called = tuple(name for key in _CALLS for name in calls.get(key, ()))
+    return Instruction(name, opcode, operands, tuple(fields), called)
 
 
 def _attributes(text: str) -> Iterator[str]:
@@ -193,15 +222,6 @@ def _operand(text: str) -> str:
     return text.split()[-1].lstrip("%") if text.split() else ""
 
 
-def _matching(text: str, start: int) -> int:
-    depth = 0
-    for token in re.compile(r'"(?:[^"\\]|\\.)*"|[()]').finditer(text, start):
-        depth += {"(": 1, ")": -1}.get(token[0], 0)
-        if depth == 0:
-            return token.start()
-    raise RewrightError("a bracket is not closed; print the module again")
-
-
 def _shape(text: str, at: int, depth: int = 0) -> tuple[Shape, int]:
     """A shape and where it ends."""
     while at < len(text) and text[at].isspace():
@@ -215,7 +235,7 @@ def _shape(text: str, at: int, depth: int = 0) -> tuple[Shape, int]:
             while at < len(text) and (text[at].isspace() or text[at] == ","):
                 at += 1
             if text.startswith(")", at):
-                return Shape("tuple", (), tuple(parts)), at + 1
+                return Shape("tuple", parts=tuple(parts)), at + 1
             part, at = _shape(text, at, depth + 1)
             parts.append(part)
     found = _ARRAY.match(text, at)
@@ -224,7 +244,7 @@ def _shape(text: str, at: int, depth: int = 0) -> tuple[Shape, int]:
     sizes = [size.strip() for size in found["sizes"].split(",") if size.strip()]
     if not all(size.isdecimal() and len(size) <= 18 for size in sizes):
         raise RewrightError(f"the shape {found[0]!r:.40} has a size that is no number; compile with fixed sizes")
-    return Shape(found["element"], tuple(map(int, sizes)), (), _layout(found["layout"] or "")), found.end()
+    return Shape(found["element"], tuple(map(int, sizes)), _layout(found["layout"] or "")), found.end()
 
 
 def _layout(text: str) -> tuple[int, ...]:
@@ -233,19 +253,18 @@ def _layout(text: str) -> tuple[int, ...]:
     return TILED if "T(" in more else _integers(order)
 
 
-def _literal(text: str, shape: Shape) -> tuple[float, ...] | None:
-    """The values in row-major order; None where they were left out of the text."""
-    values: list[float] = []
+def _literal(text: str, shape: Shape) -> list[Field]:
+    """The LiteralProto of the values; none where they were left out of the text."""
     body = _ARRAY.sub(" ", text)
-    for token in _NUMBER.finditer(body):
-        word = token[0].lower()
-        if word == "...":
-            return None
-        try:
-            values.append(_rounded(_value(word), shape.element))
-        except (ValueError, OverflowError):
-            raise RewrightError(f"{word!r:.40} is no number; print the module again") from None
-    return tuple(values)
+    words = [token[0].lower() for token in _NUMBER.finditer(body)]
+    if "..." in words:
+        return []
+    try:
+        return [(LITERAL, BYTES, write_literal([_value(word) for word in words], shape))]
+    except (ValueError, OverflowError, struct.error):
+        raise RewrightError(
+            f"{text!r:.40} holds what is no number of {shape.element}; print the module again"
+        ) from None
 
 
 def _value(word: str) -> float:
@@ -255,24 +274,6 @@ def _value(word: str) -> float:
     if bare.startswith("0x") or "nan" in word:
         return float("nan")  # a pattern of bits that no number has
     return int(word) if bare.isdecimal() else float(word)
-
-
-_FORMS = {"f32": ("<f", 0xFFFFFFFF), "f16": ("<e", 0xFFFF), "bf16": ("<f", 0xFFFF0000)}
-
-
-def _rounded(value: float, element: str) -> float:
-    """The number of the element type that the digits stand for: text has as many digits as tell it from others."""
-    if element not in _FORMS or not isfinite(value):
-        return value
-    form, mask = _FORMS[element]
-    try:
-        raw = struct.pack(form, value)
-    except OverflowError:
-        return value
-    if mask == 0xFFFF0000:
-        bits = int.from_bytes(raw, "little")
-        raw = ((bits + 0x7FFF + (bits >> 16 & 1)) & mask).to_bytes(5, "little")[:4]
-    return float(struct.unpack(form, raw)[0])
 
 
 def _integer(text: str) -> int:
@@ -301,54 +302,37 @@ def _groups(text: str) -> tuple[tuple[int, ...], ...] | None:
     return tuple(_integers(group) for group in re.findall(r"\{([0-9, ]+)\}", text)) or None
 
 
-def _pairs(text: str) -> tuple[tuple[int, int], ...]:
+def _pairs(text: str) -> tuple[tuple[int, ...], ...]:
     return tuple((int(a), int(b)) for a, b in re.findall(r"\{\s*([0-9]{1,6})\s*,\s*([0-9]{1,6})\s*\}", text))
 
 
-def _slices(text: str) -> tuple[tuple[int, int, int], ...]:
-    found: list[tuple[int, int, int]] = []
-    for part in re.findall(r"\[([^\]]*)\]", text):
-        numbers = _integers(part.replace(":", " "))
-        if len(numbers) not in (2, 3):
-            raise RewrightError(f"{part[:30]!r} is no range; print the module again")
-        found.append((numbers[0], numbers[1], numbers[2] if len(numbers) == 3 else 1))
-    return tuple(found)
+def _slices(text: str) -> tuple[tuple[int, ...], ...]:
+    parts = (_integers(part.replace(":", " ")) for part in re.findall(r"\[([^\]]*)\]", text))
+    return tuple(_three(part, 1, text) for part in parts)
 
 
-def _padding(text: str) -> tuple[tuple[int, int, int], ...]:
-    found: list[tuple[int, int, int]] = []
-    for part in text.split("x"):
-        numbers = [_integer(number) for number in part.split("_")]
-        if len(numbers) not in (2, 3):
-            raise RewrightError(f"{part[:30]!r} is no padding; print the module again")
-        found.append((numbers[0], numbers[1], numbers[2] if len(numbers) == 3 else 0))
-    return tuple(found)
+def _padding(text: str) -> tuple[tuple[int, ...], ...]:
+    parts = (tuple(map(_integer, part.split("_"))) for part in text.split("x"))
+    return tuple(_three(part, 0, text) for part in parts)
 
 
-def _window(text: str) -> tuple[dict[str, int], ...]:
+def _three(numbers: tuple[int, ...], last: int, text: str) -> tuple[int, ...]:
+    """Two or three numbers along an axis, the third of which may be left out."""
+    if len(numbers) not in (2, 3):
+        raise RewrightError(f"{text[:30]!r} is no list of two or three numbers an axis; print the module again")
+    return (*numbers, last)[:3]
+
+
+def _window(text: str) -> tuple[Window, ...]:
     fields = dict(part.split("=", 1) for part in text.strip("{} ").split() if "=" in part)
     if "size" not in fields:
         return ()
-    sizes = [_integer(number) for number in fields["size"].split("x")]
-    plain: dict[str, list[int]] = {}
-    for name, otherwise in (("stride", 1), ("lhs_dilate", 1), ("rhs_dilate", 1), ("rhs_reversal", 0)):
-        given = [_integer(number) for number in fields[name].split("x")] if name in fields else []
-        plain[name] = given or [otherwise] * len(sizes)
-    pads = _padding(fields["pad"]) if "pad" in fields else ((0, 0, 0),) * len(sizes)
-    if any(len(entry) != len(sizes) for entry in (*plain.values(), pads)):
+    lists = {name: list(map(_integer, fields[name].split("x"))) for name in _WINDOW if name in fields}
+    pads = _padding(fields["pad"]) if "pad" in fields else ((0, 0, 0),) * len(lists["size"])
+    lists |= {"low": [low for low, _, _ in pads], "high": [high for _, high, _ in pads]}
+    if len(set(map(len, lists.values()))) != 1:
         raise RewrightError(f"the window {text[:40]!r} has lists of several lengths; print the module again")
-    return tuple(
-        {
-            "size": size,
-            "stride": plain["stride"][k],
-            "low": pads[k][0],
-            "high": pads[k][1],
-            "lhs_dilate": plain["lhs_dilate"][k],
-            "rhs_dilate": plain["rhs_dilate"][k],
-            "reversal": plain["rhs_reversal"][k],
-        }
-        for k, size in enumerate(sizes)
-    )
+    return tuple(Window(**dict(zip(lists, row, strict=True))) for row in zip(*lists.values(), strict=True))
 
 
 def _labels(text: str) -> tuple[tuple[int, ...], ...]:
@@ -374,39 +358,50 @@ def _flag(text: str) -> bool:
     return text == "true"
 
 
-def _metadata(text: str, frames: Frames) -> tuple[SourceSpan, str]:
+def _metadata(text: str) -> list[Field]:
+    """The OpMetadata of an instruction, where it has one."""
     found = re.search(r"metadata=\{((?:\"(?:[^\"\\]|\\.)*\"|[^}\"])*)\}", text)
     if found is None:
-        return SourceSpan(), ""
-    fields = dict(re.findall(r'(\w+)=("(?:[^"\\]|\\.)*"|[0-9]{1,9})', found[1]))
-    label, file = (re.sub(r"\\(.)", r"\1", fields.get(key, "").strip('"')) for key in ("op_name", "source_file"))
-    line, frame = fields.get("source_line", "0"), fields.get("stack_frame_id", "0")
-    if not file and frame.isdecimal():
-        return frames.span(int(frame), label), label
-    number = int(line) if line.isdecimal() else 0
-    return SourceSpan(file, number, module_path=label, backward=is_backward(label)), label
+        return []
+    given = dict(re.findall(r'(\w+)=("(?:[^"\\]|\\.)*"|[0-9]{1,9})', found[1]))
+    words = [(number, given[key]) for key, number in _METADATA.items() if key in given]
+    out = [
+        (number, VARINT, int(word)) if word.isdecimal() else text_field(number, re.sub(r"\\(.)", r"\1", word[1:-1]))
+        for number, word in words
+    ]
+    return [(METADATA, BYTES, write_fields(out))]
+
+
+_METADATA = {
+    "op_name": frames.OP_NAME,
+    "source_file": frames.SOURCE_FILE,
+    "source_line": frames.SOURCE_LINE,
+    "stack_frame_id": frames.STACK_FRAME,
+}
 
 
 _ROW = re.compile(r'^([0-9]{1,9}) (?:"((?:[^"\\]|\\.)*)"|\{([^}]*)\})$', re.MULTILINE)
 
 
-def _frames(text: str) -> Frames:
-    """The tables of files, functions, places and frames that stand before the computations."""
-    rows: dict[str, dict[int, tuple[str, dict[str, int]]]] = {}
+def _frames(text: str) -> list[Field]:
+    """The StackFrameIndexProto of the tables before the computations, whose rows are numbered from one."""
+    out: list[Field] = []
     for table in _TABLES.finditer(text):
-        name = table[0].split("\n", 1)[0]
-        rows[name] = {
-            int(number): (word, {key: int(n) for key, n in re.findall(r"(\w+)=([0-9]{1,9})", fields)})
-            for number, word, fields in _ROW.findall(table[0])
-        }
-    empty: tuple[str, dict[str, int]] = ("", {})
-    found: dict[int, Frame] = {}
-    for number, (_, call) in rows.get("StackFrames", {}).items():
-        place = rows.get("FileLocations", {}).get(call.get("file_location_id", 0), empty)[1]
-        file = rows.get("FileNames", {}).get(place.get("file_name_id", 0), empty)[0]
-        function = rows.get("FunctionNames", {}).get(place.get("function_name_id", 0), empty)[0]
-        found[number] = Frame(file, place.get("line", 0), function, call.get("parent_frame_id", 0))
-    return Frames(found)
+        field, columns = _FRAME_TABLES[table[0].split("\n", 1)[0]]
+        for _, word, fields in sorted(_ROW.findall(table[0]), key=lambda row: int(row[0])):
+            given = dict(re.findall(r"(\w+)=([0-9]{1,9})", fields))
+            row = write_fields((k, VARINT, int(given.get(key, 0))) for k, key in enumerate(columns, 1))
+            out.append((field, BYTES, row if columns else word.encode()))
+    return [(FRAMES, BYTES, write_fields(out))] if out else []
+
+
+_FRAME_TABLES: dict[str, tuple[int, Sequence[str]]] = {
+    "FileNames": (frames.FILES, ()),
+    "FunctionNames": (frames.FUNCTIONS, ()),
+    "FileLocations": (frames.PLACES, ("file_name_id", "function_name_id", "line")),
+    "StackFrames": (frames.CALLS, ("file_location_id", "parent_frame_id")),
+}
+"""By name: the field of a table, and its columns."""
 
 
 def _sharding(text: str) -> Sharding:
@@ -415,18 +410,9 @@ def _sharding(text: str) -> Sharding:
 
 _CALLS = ("to_apply", "calls", "body", "condition", "branch_computations", "true_computation", "false_computation")
 """Attributes that name computations, in the order in which HloModuleProto has them."""
-_LISTS = """
-dimensions lhs_contracting_dims rhs_contracting_dims lhs_batch_dims rhs_batch_dims offset_dims collapsed_slice_dims
-start_index_map slice_sizes operand_batching_dims start_indices_batching_dims dynamic_slice_sizes update_window_dims
-inserted_window_dims scatter_dims_to_operand_dims input_batching_dims scatter_indices_batching_dims
-"""
-_SINGLE = "iota_dimension index index_vector_dim channel_id feature_group_count batch_group_count k"
+_WINDOW = ("size", "stride", "rhs_dilate", "lhs_dilate", "rhs_reversal")
+_BY_KIND: dict[Kind, Callable[[str], Any]] = {"list": _integers, "number": _integer, "word": _string, "flag": _flag}
 _READERS: dict[str, Callable[[str], Any]] = {
-    **dict.fromkeys(_LISTS.split(), _integers),
-    **dict.fromkeys(_SINGLE.split(), _integer),
-    **dict.fromkeys(("direction", "custom_call_target", "backend_config"), _string),
-    **dict.fromkeys(("use_global_device_ids", "is_stable", "largest"), _flag),
-    **dict.fromkeys(_CALLS, _names),
     "replica_groups": _groups,
     "source_target_pairs": _pairs,
     "slice": _slices,
@@ -435,3 +421,4 @@ _READERS: dict[str, Callable[[str], Any]] = {
     "dim_labels": _labels,
     "sharding": _sharding,
 }
+"""Of attributes of no kind of their own."""

@@ -7,14 +7,15 @@ from typing import Any, cast
 
 from rewright.frontends.hlo import arrays, bits, calls, collectives, ordering
 from rewright.frontends.hlo.context import Context, Value
-from rewright.frontends.hlo.module import Instruction
+from rewright.frontends.hlo.module import Computation, Instruction, ordered
 from rewright.ir.errors import RewrightError, TypeMismatch, UnsupportedOperator
-from rewright.ir.types import DType
+from rewright.ir.types import DType, SourceSpan
 from rewright.ops.reference import building as rb
 
 _DEEPEST = 60
 """Calls inside of calls."""
-_TOKENS = ("after-all",)
+_THROUGH = """add-dependency opt-barrier optimization-barrier all-reduce-done all-gather-done collective-permute-done
+async-update async-done"""
 
 
 class Walk:
@@ -35,51 +36,39 @@ class Walk:
         if self._depth > _DEEPEST:
             raise RewrightError(f"{name:.60} is called in a circle; print the module again")
         values: dict[str, Value] = dict(zip((p.name for p in parameters), arguments, strict=True))
-        needed = self._needed(name)
+        needed = _needed(computation)
         outer = self.c.b.span
-        for instruction in computation.instructions:
+        for instruction in computation.in_order:
             if instruction.name not in values and instruction.name in needed:
-                values[instruction.name] = self._located(instruction, values)
+                values[instruction.name] = self._located(computation, instruction, values)
         self.c.b.span = outer
         self._depth -= 1
         return values[computation.root]
 
-    def _needed(self, name: str) -> set[str]:
-        """Names of what the root needs, and of all collectives."""
-        computation = self.c.module.computation(name)
-        known = {instruction.name: instruction for instruction in computation.instructions}
-        stack = [computation.root, *(x.name for x in computation.instructions if x.opcode in collectives.TABLE)]
-        found: set[str] = set()
-        while stack:
-            at = stack.pop()
-            if at not in found:
-                found.add(at)
-                stack.extend(known[at].operands)
-        return found
-
-    def _located(self, instruction: Instruction, values: dict[str, Value]) -> Value:
+    def _located(self, computation: Computation, instruction: Instruction, values: dict[str, Value]) -> Value:
         self.c.step()
-        if instruction.span.file or instruction.span.module_path:
-            self.c.b.span = instruction.span
+        span = self.c.module.span(instruction)
+        if span.file or span.module_path:
+            self.c.b.span = span
         try:
             operands = [values[operand] for operand in instruction.operands]
-            result = self._lower(instruction, operands)
+            result = self._lower(computation, instruction, operands)
             self._check(instruction, result)
-        except UnsupportedOperator as error:
-            raise UnsupportedOperator(_located_text(instruction, error)) from None
-        except TypeMismatch as error:
-            raise TypeMismatch(_located_text(instruction, error)) from None
+        except (UnsupportedOperator, TypeMismatch) as error:
+            raise type(error)(_located_text(instruction, span, error)) from None
         except RewrightError:
             raise
         except (TypeError, ValueError, IndexError, KeyError, AttributeError, AssertionError, ArithmeticError) as error:
             why = f"its operands do not fit ({type(error).__name__}: {error!s:.80}); print the module again"
-            raise RewrightError(_located_text(instruction, RewrightError(why))) from None
+            raise RewrightError(_located_text(instruction, span, RewrightError(why))) from None
         return result
 
-    def _lower(self, i: Instruction, operands: Sequence[Value]) -> Value:
+    def _lower(self, computation: Computation, i: Instruction, operands: Sequence[Value]) -> Value:
         special = _SPECIAL.get(i.opcode)
         if special is not None:
             return special(self, i, operands)
+        if i.opcode == "bitcast":
+            return arrays.bitcast(self.c, i, computation.source(i), self.arrays_of(i, operands)[0])
         if i.opcode == "reduce" and i.shape.parts:
             return ordering.extreme(self.c, i, self.arrays_of(i, operands))
         if i.opcode in bits.TABLE:
@@ -92,7 +81,8 @@ class Walk:
             found = [function(self.c, i, operand) for operand in own]
             return found[0] if len(found) == 1 and (not i.shape.parts or i.opcode.endswith("-start")) else tuple(found)
         if i.opcode not in arrays.TABLE:
-            raise UnsupportedOperator("no lowering exists; rewrite it with supported operators, or report it")
+            otherwise = "no lowering exists; rewrite it with supported operators, or report it"
+            raise UnsupportedOperator(arrays.REFUSED.get(i.opcode, otherwise))
         return arrays.TABLE[i.opcode](self.c, i, self.arrays_of(i, operands))
 
     def arrays_of(self, i: Instruction, operands: Sequence[Value]) -> list[int]:
@@ -101,26 +91,28 @@ class Walk:
         return [cast("int", operand) for operand in operands]
 
     def _check(self, i: Instruction, result: Value) -> None:
-        if isinstance(result, int) and i.opcode not in _TOKENS and not i.shape.parts:
+        if isinstance(result, int) and i.opcode != "after-all" and not i.shape.parts:
             found, wanted = self.c.b.type(result), i.shape.type()
             if found != wanted:
                 raise TypeMismatch(f"the module says {wanted} and the operands give {found}")
 
     def call(self, i: Instruction, operands: Sequence[Value]) -> Value:
-        """``call`` and ``fusion``."""
-        return self.computation(_called(i, 0), operands)
+        """``call`` and ``fusion``, and ``async-start``: what it starts is done at once."""
+        return self.computation(self.c.module.called(i).name, operands)
 
     def loop(self, i: Instruction, operands: Sequence[Value]) -> Value:
         """``while``, written out as far as its condition says, which must not depend on data."""
         (state,) = operands
         while True:
             self.c.step()
-            goes_on = self.c.b.uniform(self.arrays_of(i, [self.computation(_called(i, 1), [state])])[0])
+            goes_on = self.c.b.uniform(
+                self.arrays_of(i, [self.computation(self.c.module.called(i, 1).name, [state])])[0]
+            )
             if goes_on is None:
                 raise UnsupportedOperator("a loop whose number of steps depends on data; unroll it")
             if not goes_on:
                 return state
-            state = self.computation(_called(i, 0), [state])
+            state = self.computation(self.c.module.called(i).name, [state])
 
     def conditional(self, i: Instruction, operands: Sequence[Value]) -> Value:
         """``conditional``: the branch that is known, or a choice of what all branches give."""
@@ -131,8 +123,8 @@ class Walk:
         if chosen is not None:
             number = (0 if chosen else 1) if is_boolean else int(chosen)
             number = number if 0 <= number < count else count - 1
-            return self.computation(_called(i, number), [operands[1 + number]])
-        names = [_called(i, number) for number in range(count)]
+            return self.computation(self.c.module.called(i, number).name, [operands[1 + number]])
+        names = [self.c.module.called(i, number).name for number in range(count)]
         if any(map(self._communicates, names)):
             raise UnsupportedOperator("a branch that depends on data, and in which devices communicate; do so outside")
         results = [self.computation(name, [operand]) for name, operand in zip(names, operands[1:], strict=True)]
@@ -152,20 +144,15 @@ class Walk:
         return rb.select(self.c.b, rb.broadcast(self.c.b, test, self.c.b.type(yes).shape), yes, no)
 
     def _communicates(self, name: str, depth: int = 0) -> bool:
-        instructions = self.c.module.computation(name).instructions
-        called: list[str] = [str(n) for i in instructions for n in i.attributes.get("called", ())]
+        instructions = self.c.module.computation(name).instructions.values()
         if depth > _DEEPEST or any(i.opcode in collectives.TABLE for i in instructions):
             return True
-        return any(self._communicates(inner, depth + 1) for inner in called)
-
-    def make(self, i: Instruction, operands: Sequence[Value]) -> Value:
-        """``tuple``."""
-        return tuple(operands)
+        return any(self._communicates(inner, depth + 1) for i in instructions for inner in i.called)
 
     def element(self, i: Instruction, operands: Sequence[Value]) -> Value:
         """``get-tuple-element``."""
         source: Any = operands[0]
-        place = i.integer("index")
+        place = i.integer("index", 0)
         if not isinstance(source, tuple) or not 0 <= place < len(cast("tuple[Value, ...]", source)):
             raise UnsupportedOperator(f"it takes part {place} of what is no tuple of so many")
         return cast("tuple[Value, ...]", source)[place]
@@ -174,21 +161,16 @@ class Walk:
         """What only orders instructions, or ends one that was started."""
         return operands[0] if operands else None
 
-    def start(self, i: Instruction, operands: Sequence[Value]) -> Value:
-        """``async-start``: what it starts is done at once."""
-        return self.computation(_called(i, 0), operands)
+
+def _needed(computation: Computation) -> set[str]:
+    """Names of what the root needs, and of all collectives."""
+    communicating = (i.name for i in computation.instructions.values() if i.opcode in collectives.TABLE)
+    return set(ordered(computation.instructions, [computation.root, *communicating]))
 
 
-def _called(i: Instruction, place: int) -> str:
-    names: Any = i.attributes.get("called", ())
-    if place >= len(names):
-        raise RewrightError(f"{i.name:.60} calls {len(names)} computations; print the module again")
-    return str(names[place])
-
-
-def _located_text(i: Instruction, error: RewrightError) -> str:
+def _located_text(i: Instruction, span: SourceSpan, error: RewrightError) -> str:
     text = str(error)
-    where = f" at {i.span}" if i.span.file else ""
+    where = f" at {span}" if span.file else ""
     line = text if text.startswith("instruction ") else f"instruction {i.name:.60} {i.opcode:.60}{where}: {text}"
     return " ".join(line.split())  # names of damaged modules hold anything
 
@@ -198,20 +180,13 @@ _SPECIAL: dict[str, Callable[[Walk, Instruction, Sequence[Value]], Value]] = {
     "fusion": Walk.call,
     "while": Walk.loop,
     "conditional": Walk.conditional,
-    "tuple": Walk.make,
+    "tuple": lambda walk, i, operands: tuple(operands),
     "get-tuple-element": Walk.element,
+    **dict.fromkeys(_THROUGH.split(), Walk.through),
     "after-all": lambda walk, i, operands: None,
-    "add-dependency": Walk.through,
-    "opt-barrier": Walk.through,
-    "optimization-barrier": Walk.through,
-    "all-reduce-done": Walk.through,
-    "all-gather-done": Walk.through,
-    "collective-permute-done": Walk.through,
     "partition-id": lambda walk, i, operands: collectives.identity(walk.c, i),
     "replica-id": lambda walk, i, operands: collectives.identity(walk.c, i),
-    "async-start": Walk.start,
-    "async-update": Walk.through,
-    "async-done": Walk.through,
+    "async-start": Walk.call,
     "topk": lambda walk, i, operands: ordering.top_k(walk.c, i, walk.arrays_of(i, operands)),
     "sort": lambda walk, i, operands: ordering.sort(walk.c, i, walk.arrays_of(i, operands)),
     "custom-call": lambda walk, i, operands: calls.custom_call(walk.c, i, walk.arrays_of(i, operands)),

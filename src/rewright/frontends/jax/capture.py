@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from rewright.frontends.hlo.proto import parse
+from rewright.frontends.hlo.proto import read
 from rewright.frontends.hlo.reading import Interface, lower
 from rewright.frontends.jax.messages import capture_error
-from rewright.frontends.jax.tracing import Traced, trace
+from rewright.frontends.jax.tracing import trace
 from rewright.frontends.jax.validation import check
 from rewright.ir.errors import CaptureError, RewrightError
 from rewright.ir.graph import Graph
@@ -40,12 +40,7 @@ def capture(
         module = traced.lowered.compiler_ir("hlo").as_serialized_hlo_module_proto()
     except Exception as error:
         raise capture_error(error, "lowering to HLO") from error
-    graph = _one(module, traced)
+    graph = lower(replace(read(module), name=traced.name), 1, Interface(traced.inputs, traced.outputs))
+    if not isinstance(graph, Graph):
+        raise RewrightError(f"the function is compiled for {len(graph.graphs)} devices; capture it with capture_ranks")
     return check(graph, traced, module, (args, dict(kwargs or {}))).on(graph) if validate else graph
-
-
-def _one(module: bytes, traced: Traced) -> Graph:
-    found = lower(replace(parse(module), name=traced.name), 1, Interface(traced.inputs, traced.outputs))
-    if not isinstance(found, Graph):
-        raise RewrightError(f"the function is compiled for {len(found.graphs)} devices; capture it with capture_ranks")
-    return found

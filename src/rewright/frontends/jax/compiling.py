@@ -7,7 +7,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any
 
-from rewright.frontends.hlo.wire import Message
+from rewright.frontends.hlo.wire import read_fields, string
 from rewright.frontends.jax.library import ir, xla
 
 
@@ -28,7 +28,7 @@ def only_passes(lowered: Any) -> Generator[list[str]]:
     stopped: list[str] = []
 
     def stop(proto: bytes) -> None:
-        if Message(memoryview(proto)).text(1) == name:
+        if string(read_fields(proto), 1) == name:
             stopped.append(name)
             raise _Enough
 

@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
-from rewright.frontends.hlo.proto import parse
+from rewright.frontends.hlo.proto import read
 from rewright.frontends.hlo.reading import Interface, lower
-from rewright.frontends.hlo.wire import Message
+from rewright.frontends.hlo.wire import MODULE, blob, read_fields
 from rewright.frontends.jax.compiling import only_passes
 from rewright.frontends.jax.devices import device_mesh
 from rewright.frontends.jax.library import jax
@@ -22,7 +22,6 @@ from rewright.ir.placement import Mesh, RankProgram
 Build = Callable[[Any], Any]
 """Called once with a ``jax.sharding.Mesh``: ``(function, args)`` or ``(function, args, kwargs)``."""
 _PASS = "spmd-partitioning"
-_HLO_OF_HLO_PROTO = 1
 
 
 def capture_ranks(
@@ -45,7 +44,7 @@ def capture_ranks(
             traced = _traced(build, devices, backward)
         except CaptureError:
             raise error from None
-    module = replace(parse(_partitioned(traced, axes)), name=traced.name)
+    module = replace(read(_partitioned(traced, axes)), name=traced.name)
     face = Interface(traced.inputs, traced.outputs, traced.input_shapes, traced.output_shapes, axes)
     found = lower(module, axes.size, face)
     assert isinstance(found, RankProgram)
@@ -93,7 +92,7 @@ def _partitioned(traced: Traced, mesh: Mesh) -> bytes:
         if len(names) != 1:
             raise CaptureError("XLA wrote no module after its SPMD partitioner; use the versions in constraints.txt")
         with open(os.path.join(folder, names[0]), "rb") as file:
-            found = Message(memoryview(file.read())).first(_HLO_OF_HLO_PROTO)
-    if not isinstance(found, memoryview):
+            found = blob(read_fields(file.read()), MODULE)
+    if not found:
         raise CaptureError("XLA wrote an empty module after its SPMD partitioner; use the versions in constraints.txt")
-    return bytes(found)
+    return found

@@ -1,6 +1,17 @@
-"""PyTorch programs: capture with fake tensors, and lowering of ATen graphs to the IR."""
+"""PyTorch programs: capture with fake tensors, and lowering of ATen graphs to the IR.
 
-from rewright.frontends.torch.capture import capture
-from rewright.frontends.torch.ranks import capture_ranks
+Read ``capture``, then ``trace`` and ``lower``; ``ranks`` captures distributed programs, ``run`` such as run for real.
+"""
 
-__all__ = ["capture", "capture_ranks"]
+from rewright.frontends.frontend import Frontend, Function, Programs
+
+FRONTEND = Frontend(
+    "torch",
+    Programs(
+        packages=("torch",),
+        capture=Function("rewright.frontends.torch.capture:capture", "torch"),
+        capture_ranks=Function("rewright.frontends.torch.ranks:capture_ranks", "torch"),
+        options=frozenset({"dynamic", "run", "guards_queries", "opaque", "jobs", "ranks", "all_ranks"}),
+        building=Function("rewright.frontends.torch.world:without_network", "torch"),
+    ),
+)

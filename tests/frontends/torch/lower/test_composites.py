@@ -7,7 +7,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from rewright.frontends.torch import capture
+from rewright.frontends.torch.capture import capture
 from rewright.interp.program import run
 from rewright.ir.errors import UnsupportedOperator
 from tests.frontends.torch.lower.executing import Function, agree, gradients, integers, lowered, numbers

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from rewright.equiv.engine import equiv
-from rewright.frontends.torch import capture
+from rewright.frontends.torch.capture import capture
 from rewright.optimize import optimize
 from tests.frontends.torch.lower.executing import agree, numbers
 

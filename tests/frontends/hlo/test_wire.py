@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rewright.env.hlo.wire import Field, integers, packed, read_fields, read_varint, write_fields, write_varint
+from rewright.frontends.hlo.wire import Field, integers, packed, read_fields, read_varint, write_fields, write_varint
 from rewright.ir.errors import RewrightError
 
 varints = st.integers(0, 2**64 - 1)

@@ -6,10 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from rewright.env.hlo.program import Cycle, pruned, read, write
-from rewright.env.hlo.shapes import array, read_shape
+from rewright.env.hlo.editing import pruned
 from rewright.env.module import HloModule
 from rewright.env.session import Session
+from rewright.frontends.hlo.order import Cycle
+from rewright.frontends.hlo.proto import read, write
+from rewright.frontends.hlo.shapes import array
 from tests.env.modules import DTYPES, LOOP, RATES
 
 
@@ -55,6 +57,6 @@ def test_a_circle_is_an_error(xla: Session) -> None:
 
 def test_shapes_are_written_as_xla_writes_them(xla: Session) -> None:
     for instruction in xla.parse(DTYPES).program.main.instructions.values():
-        shape = read_shape(instruction.shape)
+        shape = instruction.shape
         if shape.element != "tuple":
-            assert array(shape.element, shape.sizes) == instruction.shape
+            assert array(shape.element, shape.sizes) == instruction.shape_proto
