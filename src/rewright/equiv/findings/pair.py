@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from rewright.equiv.findings.diagnosis import Diagnosis, diagnose, is_turned
-from rewright.equiv.findings.divergence import Exchange, Parting, Search, mended
-from rewright.equiv.inputs.alignment import Numbers
+from rewright.blame.diagnosis import Diagnosis, diagnose, is_turned
+from rewright.blame.exchanges import Exchange, Parting, Search, mended
+from rewright.blame.layouts import Numbers
+from rewright.equiv.inputs.weights import MAP_SPAN
 from rewright.ir.graph import NO_SPAN, Graph, Node
 from rewright.ir.types import SourceSpan
 from rewright.refine.verdict import Counterexample, Finding
@@ -26,11 +27,12 @@ def explained(
     ``proves`` says whether a right program is proved equal to the left one: only an edit that makes the programs
     equal is told.
     """
-    parting = Search(left, right, numbers).run(deadline)
+    given = {position for position, node in enumerate(right.nodes) if node.span == MAP_SPAN}
+    parting = Search(left, right, numbers, given).run(deadline)
     if parting is None:
         return None
     if not parting.exchanges:
-        again = Search(left, right, numbers, loosely=True).run(deadline)
+        again = Search(left, right, numbers, given, loosely=True).run(deadline)
         parting = again if again is not None and again.exchanges else parting
     mine = left.nodes[parting.left] if parting.left is not None else None
     theirs = right.nodes[parting.right]

@@ -15,9 +15,9 @@ from functools import partial
 
 from rewright import ops
 from rewright.analysis.meetings import Step
-from rewright.equiv.inputs.alignment import Layout, Numbers, fits
-from rewright.equiv.lemmas.building import converted, copy_nodes
-from rewright.equiv.lemmas.cones import LARGEST, Cone, Cutter
+from rewright.blame.cones import LARGEST, Cone, Cutter
+from rewright.blame.layouts import Layout, Numbers
+from rewright.equiv.inputs.alignment import fits
 from rewright.equiv.lemmas.equations import Prover
 from rewright.ir.digest import node_digests
 from rewright.ir.dims import product
@@ -31,6 +31,7 @@ from rewright.lifting.terms.value import NotAView, Pieces, Value
 from rewright.proof.rewriting.evidence import NUMBERS, PROVED
 from rewright.proof.rewriting.lemma import Lemma, key_of
 from rewright.proof.rewriting.numbers.closed import closed
+from rewright.proof.rewriting.parts import converted, copy_nodes
 from rewright.proof.rewriting.stages import Splice, Stage
 from rewright.refine.relations.inputs import input_values
 from rewright.refine.relations.known import Relations

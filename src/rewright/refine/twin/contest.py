@@ -13,6 +13,7 @@ from rewright.analysis.needs import WRAPS
 from rewright.analysis.obligations import sentence
 from rewright.interp.adversarial import SPECIAL, Kind
 from rewright.interp.machine import Settle
+from rewright.interp.placing import cut
 from rewright.interp.ranks import ExecutionFailed, run_ranks
 from rewright.interp.settling import DIGITS, WholeNumbers, coarse, shortest, whole_nodes
 from rewright.ir.errors import RewrightError
@@ -22,7 +23,6 @@ from rewright.ops.base import Array
 from rewright.refine.shrink.shrinking import elements
 from rewright.refine.twin.culprits import is_extreme, overflows, uncastable, undefined, wrapping
 from rewright.refine.twin.elements import Outputs, Part, clearly_differing, parts, unexplained, worst
-from rewright.refine.twin.placing import cut
 from rewright.refine.twin.twin import Twin
 from rewright.refine.verdict import Counterexample
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from rewright.interp.placing import added_up, cut, global_indices
 from rewright.ir.graph import Graph
 from rewright.ir.holders import holders_of
 from rewright.ir.placement import Mesh, Placement
 from rewright.ops.base import Array
-from rewright.refine.twin.placing import COMBINE, cut, global_indices
 
 _CLOSE = 1e-5
 """Numbers closer than this, relative to their own size, are one number that was rounded."""
@@ -57,14 +57,9 @@ def parts(outputs: Outputs, placements: Mapping[str, Placement], graphs: Sequenc
         held = [ranks[rank][name] for rank in owners.ranks]
         for rank in range(owners.mesh.size):
             mine = cut(sequential[name], placement.runs[rank])
-            group = owners.mesh.group(rank, placement.partial) if placement.partial else (rank,)
-            if any(held[member].shape != mine.shape for member in group) or not mine.size:
-                continue
-            with np.errstate(all="ignore"):
-                value = held[group[0]]
-                for member in group[1:]:
-                    value = COMBINE[placement.reduction](value, held[member])
-            found.append(Part(name, rank, placement, mine, value))
+            group = owners.mesh.group(rank, placement.partial)
+            if all(held[member].shape == mine.shape for member in group) and mine.size:
+                found.append(Part(name, rank, placement, mine, added_up(held, placement, owners.mesh, rank)))
     return found
 
 

@@ -11,7 +11,8 @@ import numpy as np
 from rewright import ops
 from rewright.analysis.meetings import Schedule, match_collectives
 from rewright.interp.adversarial import Draws, plan_draws
-from rewright.interp.ranks import Execution, run, run_ranks
+from rewright.interp.placing import Difference, closest, compare, fitting, local_inputs, rounding
+from rewright.interp.ranks import Execution, Trial, run, run_ranks
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 from rewright.ir.holders import Holders, holders_of
@@ -21,7 +22,6 @@ from rewright.ops.agreement import CollectiveMismatch
 from rewright.ops.base import Array, static
 from rewright.refine.relations.solving import Read, Solved, filled
 from rewright.refine.shrink.shrinking import elements, shrink
-from rewright.refine.twin.placing import Difference, closest, compare, fitting, local_inputs, rounding
 from rewright.refine.twin.resizing import Resize
 from rewright.refine.twin.symbols import at_sizes, default_sizes, program_at_sizes, size_symbols
 from rewright.refine.twin.unspecified import as_inputs, drawn, is_unspecified
@@ -45,17 +45,6 @@ class TwinResult:
     counterexample: Counterexample | None = None
     placements: dict[str, Placement | None] = field(default_factory=dict[str, "Placement | None"])
     """By output: the expected placement where one was given and holds, else the one that fits the values."""
-
-
-@dataclass(frozen=True)
-class Trial:
-    """One run: the global inputs and what every node that was kept computed."""
-
-    inputs: dict[str, Array]
-    held: Sequence[Mapping[str, Array]]
-    """What every rank is given."""
-    sequential: Execution
-    ranks: list[Execution]
 
 
 @dataclass(frozen=True)
@@ -126,6 +115,13 @@ class Twin:
         draws = plan_draws(self.sequential, program.graphs, program.inputs)
         return replace(self, program=program, draws=draws, schedule=match_collectives(program.graphs))
 
+    def agrees_with(self, program: RankProgram, expect: Mapping[str, Placement], outputs: Collection[str]) -> bool:
+        """Whether another distributed program at the same sizes would compute some outputs as expected."""
+        try:
+            return bool(self.with_ranks(program).compare(expect=expect, outputs=outputs, stop_early=True).agrees)
+        except CollectiveMismatch:
+            return False
+
     def run_trial(
         self, seed: int, trial: int, keep: Sequence[frozenset[int]] = (), keep_sequential: frozenset[int] = frozenset()
     ) -> Trial | TwinResult:
@@ -146,6 +142,11 @@ class Twin:
             why = f"the sequential program runs, and the distributed one fails: {error}"
             return TwinResult(False, why, counterexample=_nothing(inputs, sequential, seed))
         return Trial(inputs, held, sequential, ranks)
+
+    def run_all(self, seed: int = 0, trial: int = 0) -> Trial | TwinResult:
+        """One run that keeps the values of all nodes, or the result where one of the programs fails."""
+        keep = [frozenset(range(len(graph))) for graph in self.program.graphs]
+        return self.run_trial(seed, trial, keep, frozenset(range(len(self.sequential))))
 
     def held(self, inputs: Mapping[str, Array], seed: int, trial: int) -> list[dict[str, Array]]:
         """What every rank is given of the inputs, and of memory that nothing was written to; raises RewrightError."""
@@ -355,4 +356,4 @@ def _obstacle(sequential: Graph, program: RankProgram, solved: Solved) -> str | 
     return None
 
 
-__all__ = ["CollectiveMismatch", "Trial", "Twin", "TwinResult", "make_twin"]
+__all__ = ["CollectiveMismatch", "Twin", "TwinResult", "make_twin"]

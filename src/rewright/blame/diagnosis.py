@@ -1,0 +1,483 @@
+"""What differs at a place where two programs part, in words, from what both compute there."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from rewright import ops
+from rewright.analysis.moving import laid_out
+from rewright.blame.cones import Cone
+from rewright.blame.exchanges import Exchange
+from rewright.ir.dims import Dim
+from rewright.ir.graph import Graph, Node
+from rewright.ir.operator import Operator, Unsupported
+from rewright.ops.splitting import axis_roles
+from rewright.terms.roles import Follows
+
+_ACTIVATIONS = {"tanh": "tanh", "erf": "erf", "logistic": "the logistic function", "maximum": "a maximum with zero"}
+_ROOTS = {"rsqrt", "sqrt", "power"}
+_FARTHEST = 48
+"""So many operators back axes are followed."""
+_LITTLE = 1e-2
+"""What is added below a root is less."""
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """A kind, in words that stay the same over releases, and a sentence."""
+
+    kind: str
+    text: str
+
+
+_STYLE = Diagnosis("rotary_style", "pairs or halves are rotated in another order, or over another width")
+
+
+def diagnose(left: Graph, right: Graph, exchange: Exchange, unread: Iterable[str] = ()) -> Diagnosis:
+    """What differs between the two parts that an exchange puts one in the place of the other."""
+    if exchange.cones is None:
+        return Diagnosis("other_operator", "the two compute something else")
+    mine, theirs = (_Part(cone) for cone in exchange.cones)
+    if _turns(right, exchange.right) and not theirs.names & {"dot_general", "reduce"}:
+        own, other = mine.floats(), theirs.floats()
+        text = f"the angles are made with {_list(other) if other else 'other numbers'}"
+        more = f", on the left with {_list(own) if own else 'other numbers'}" if own or other else " than on the left"
+        return Diagnosis("rotary_frequencies", text + more)
+    missing = [name for name in unread if name in mine.inputs()]
+    if missing:
+        return Diagnosis("unread_input", f"{missing[0]} is never read by the right program")
+    for rule in (
+        _activation,
+        _soft_cap,
+        _window,
+        _rotary,
+        _eps,
+        _axes,
+        _routing,
+        _norm,
+        _mean,
+        _numbers,
+        _scale,
+        _biases,
+        _sources,
+        _operators,
+    ):
+        found = rule(mine, theirs)
+        if found is not None:
+            is_style = rule is _operators and is_turned(left, exchange.left) and is_turned(right, exchange.right)
+            return _STYLE if is_style else found
+    if mine.work() == theirs.work() and {p for p, _ in exchange.sources.values()} != theirs.leaves():
+        return Diagnosis("other_operand", "the same operators read another tensor here")
+    return Diagnosis("other_operator", "the two compute something else")
+
+
+def _turns(graph: Graph, position: int) -> bool:
+    """Whether a tensor is an angle, or the sine or cosine of one."""
+    if isinstance(graph.nodes[position].op, ops.Sine | ops.Cosine):
+        return True
+    reached = {position}
+    for reader in range(position + 1, min(position + 24, len(graph.nodes))):
+        node = graph.nodes[reader]
+        if reached.isdisjoint(node.operands):
+            continue
+        if isinstance(node.op, ops.Sine | ops.Cosine):
+            return True
+        if isinstance(node.op, (*_MOVING, ops.Divide, ops.DotGeneral)):
+            reached.add(reader)
+    return False
+
+
+def is_turned(graph: Graph, position: int) -> bool:
+    """Whether a tensor is a product by sines or cosines, or is moved and then multiplied by them."""
+    reached = {position}
+    for reader in range(position, min(position + 24, len(graph.nodes))):
+        node = graph.nodes[reader]
+        if reader != position and reached.isdisjoint(node.operands):
+            continue
+        if isinstance(node.op, ops.Multiply) and any(_is_made_of_turns(graph, p) for p in node.operands):
+            return True
+        if isinstance(node.op, (*_MOVING, ops.Negate)):
+            reached.add(reader)
+    return False
+
+
+def _is_made_of_turns(graph: Graph, position: int) -> bool:
+    """Whether a tensor is sines or cosines that are laid out."""
+    node = graph.nodes[position]
+    for _ in range(16):
+        if not isinstance(node.op, _MOVING):
+            break
+        node = graph.nodes[node.operands[0]]
+    return isinstance(node.op, ops.Sine | ops.Cosine)
+
+
+class _Part:
+    """The operators of a cone."""
+
+    def __init__(self, cone: Cone) -> None:
+        self.graph = cone.graph
+        self.nodes: list[Node] = [cone.graph.nodes[p] for p in cone.positions]
+        self.names = {node.op.name for node in self.nodes}
+        self._positions = cone.positions
+        self._leaves = tuple(cone.leaves)
+
+    def line(self) -> list[Node]:
+        """All nodes of the source line of the result."""
+        span = self.nodes[-1].span
+        return [node for node in self.graph.nodes if node.span == span] if span.line else []
+
+    def inputs(self) -> set[str]:
+        """The inputs of the program that the part reads."""
+        leaves = [self._source(p).op for p in self._leaves]
+        return {op.label for op in leaves if isinstance(op, ops.Input)}
+
+    def floats(self, *, plain: bool = False) -> list[float]:
+        """Its finite numbers, without nought and one where these ``plain`` ones are not asked for."""
+        below = {p for node in self.nodes if isinstance(node.op, ops.Sqrt) for p in node.operands}
+        pairs = zip(self._positions, self.nodes, strict=True)
+        found = [self._number(node) for p, node in pairs if node.type.dtype.is_float and p not in below]
+        return sorted({v for v in found if v is not None and math.isfinite(v) and (plain or v not in (0.0, 1.0))})
+
+    def factors(self) -> list[float]:
+        """The numbers that it multiplies by, as often as it does."""
+        found: list[float] = []
+        for node in self.nodes:
+            for operand in node.operands if isinstance(node.op, ops.Multiply) else ():
+                value = self._spread(operand)
+                found += [] if value is None else [value]
+        return sorted(found)
+
+    def divisors(self) -> list[float | None]:
+        """The numbers that it divides by."""
+        return [self._spread(node.operands[1]) for node in self.nodes if isinstance(node.op, ops.Divide)]
+
+    def _spread(self, position: int) -> float | None:
+        """The number that a tensor is filled with."""
+        return self._number(self._source(position))
+
+    def _source(self, position: int) -> Node:
+        """What is cast, or laid out, to be a node."""
+        return self.graph.nodes[laid_out(self.graph, position)]
+
+    def integers(self) -> list[int]:
+        """Its whole numbers."""
+        found = [self._number(node) for node in self.nodes if node.type.dtype.is_integer]
+        return sorted({int(v) for v in found if v is not None})
+
+    def _number(self, node: Node) -> float | None:
+        if isinstance(node.op, ops.Constant) and len(node.op.values) == 1:
+            return float(node.op.values[0])
+        if isinstance(node.op, ops.Sqrt):  # a rounded root stands for the root
+            number = self._spread(node.operands[0])
+            return None if number is None or number < 0 else math.sqrt(number)
+        return None
+
+    def beside(self, *kinds: type[Operator]) -> list[float]:
+        """The numbers that its operators of these kinds read."""
+        own = [self._spread(p) for node in self.nodes if isinstance(node.op, kinds) for p in node.operands]
+        return [number for number in own if number is not None]
+
+    def added(self) -> list[str]:
+        """The inputs of the program that it adds to what has more axes, as biases are."""
+        found: list[str] = []
+        for node in self.nodes:
+            sources = [self._source(p) for p in node.operands if isinstance(node.op, ops.Add)]
+            ranks = [(s.op.label, s.type.rank) for s in sources if isinstance(s.op, ops.Input)]
+            found += [name for name, rank in ranks if rank < node.type.rank]
+        return found
+
+    def rows(self) -> list[int]:
+        """The sizes of what it reduces, before slices left out elements of the axes."""
+        found: dict[tuple[int, int], int] = {}
+        nodes = [(n.operands[0], n.op.dimensions) for n in self.nodes if isinstance(n.op, ops.Reduce)]
+        return sorted(math.prod(self._whole(p, axis, found) for axis in axes) for p, axes in nodes)
+
+    def _whole(self, position: int, axis: int, found: dict[tuple[int, int], int], steps: int = 0) -> int:
+        """The size of an axis before slices left out elements, as far back as it is one axis."""
+        node, key = self.graph.nodes[position], (position, axis)
+        if key not in found and steps < _FARTHEST:
+            is_joined = isinstance(node.op, ops.Concatenate) and node.op.dimension == axis
+            is_cut = is_joined or isinstance(node.op, ops.Slice)
+            before = [(p, axis) for p in node.operands] if is_cut else list(self._along(node, axis))
+            wholes = [self._whole(p, own, found, steps + 1) for p, own in before]
+            found[key] = sum(wholes) if is_joined else max(wholes, default=_number(node.type.shape[axis]))
+        return found.get(key, _number(node.type.shape[axis]))
+
+    def _along(self, node: Node, axis: int) -> Iterator[tuple[int, int]]:
+        """The operands, and their axes, that an axis of a node goes along."""
+        assert isinstance(node.op, ops.TensorOperator)
+        known = axis_roles(node.op, [self.graph.nodes[p].type for p in node.operands])
+        if not isinstance(known, Unsupported):
+            for operand, roles in zip(node.operands, known.operands, strict=True):
+                yield from ((operand, own) for own, role in enumerate(roles) if role == Follows(axis))
+
+    def compares(self) -> bool:
+        """Whether it makes or applies a mask."""
+        return "compare" in self.names
+
+    def is_rotary(self) -> bool:
+        """Whether it computes with sines and cosines, or with what is made of them."""
+        if self.names & {"sine", "cosine"}:
+            return True
+        stack, seen = list(self._leaves), set(self._leaves)
+        for _ in range(64):
+            if not stack:
+                return False
+            node = self.graph.nodes[stack.pop()]
+            if isinstance(node.op, ops.Sine | ops.Cosine):
+                return True
+            if isinstance(node.op, _MOVING):
+                stack += [p for p in node.operands if p not in seen]
+                seen.update(node.operands)
+        return False
+
+    def leaves(self) -> set[int]:
+        """The nodes that the part reads."""
+        return set(self._leaves)
+
+    def work(self) -> list[str]:
+        """The operators that compute something."""
+        return sorted(node.op.name for node in self.nodes if not isinstance(node.op, (*_LAID_OUT, ops.Constant)))
+
+    def has_root(self) -> bool:
+        """Whether it takes a root, as norms do."""
+        return bool(self.names & _ROOTS)
+
+    def adds_below_root(self) -> bool | None:
+        """Whether a small number is added before its root is taken; None where it takes none, or adds none."""
+        roots = [k for k, node in enumerate(self.nodes) if node.op.name in _ROOTS]
+        sums = [k for k, node in enumerate(self.nodes) if isinstance(node.op, ops.Add) and self._adds_little(node)]
+        return sums[0] < roots[0] if roots and sums else None
+
+    def _adds_little(self, node: Node) -> bool:
+        numbers = [self._spread(operand) for operand in node.operands]
+        return any(number is not None and 0 < number < _LITTLE for number in numbers)
+
+    def moves(self) -> list[object]:
+        """How it slices, reverses and joins."""
+        moved = [n.op for n in self.nodes if isinstance(n.op, ops.Layout)]
+        return [op for op in moved if not isinstance(op, ops.BroadcastInDim)]
+
+
+_LAID_OUT = (ops.Layout, ops.Convert)
+_MOVING = (*_LAID_OUT, ops.Multiply)
+
+
+def _window(mine: _Part, theirs: _Part) -> Diagnosis | None:
+    whole = not mine.nodes[-1].type.dtype.is_float and not theirs.nodes[-1].type.dtype.is_float
+    if not whole and not mine.compares() and not theirs.compares():
+        return None
+    if mine.names & {"sine", "cosine", "dot_general", "top_k"}:
+        return None
+    own, other = mine.integers(), theirs.integers()
+    only, others = [n for n in own if n not in other], [n for n in other if n not in own]
+    directions = _directions(mine), _directions(theirs)
+    if len(only) == len(others) == 1 and abs(only[0] - others[0]) == 1:
+        return Diagnosis("window_off_by_one", f"a bound of the mask is {others[0]} where the left has {only[0]}")
+    if only and others:
+        return Diagnosis("window", f"the mask has the bounds {_list(others)} where the left has {_list(only)}")
+    if only:
+        return Diagnosis("window", f"the mask lacks the bound {_list(only)} of the left: the window is not applied")
+    if others:
+        return Diagnosis("window", f"the mask has the bound {_list(others)}, which the left has not: a window too many")
+    if not all(directions) and any(directions):
+        return None  # one side only applies a mask that both have: something else is between the two
+    if directions[0] != directions[1]:
+        return Diagnosis(
+            "window_off_by_one", f"the mask compares {directions[1]} where the left compares {directions[0]}"
+        )
+    return Diagnosis("mask", "the mask is another one")
+
+
+def _directions(part: _Part) -> str:
+    return ", ".join(n.op.direction for n in part.nodes if isinstance(n.op, ops.Compare))
+
+
+def _activation(mine: _Part, theirs: _Part) -> Diagnosis | None:
+    own, other = (_functions(part) for part in (mine, theirs))
+    if theirs.is_rotary() or mine.is_rotary():
+        return None
+    if own == other or not own or not other:
+        return None
+    return Diagnosis("activation", f"the activation is made with {_list(other)} where the left has {_list(own)}")
+
+
+def _functions(part: _Part) -> list[str]:
+    """The functions of a part, and of the source line that its result belongs to."""
+    names = part.names | {node.op.name for node in part.line()}
+    return [text for name, text in _ACTIVATIONS.items() if name in names]
+
+
+def _soft_cap(mine: _Part, theirs: _Part) -> Diagnosis | None:
+    for part, other, text in ((mine, theirs, "is missing"), (theirs, mine, "is one too many")):
+        if "tanh" in part.names and "tanh" not in other.names:
+            cap = [v for v in part.floats() if v > 1 and v not in other.floats()]
+            number = f" of {cap[0]:g}" if cap else ""
+            return Diagnosis("soft_cap", f"a soft cap{number} by tanh {text}")
+    if "tanh" in mine.names & theirs.names and mine.work() == theirs.work():
+        own = [v for v in mine.floats() if v not in theirs.floats()]
+        caps = [v for v in theirs.floats() if v not in mine.floats()]
+        if len(own) == len(caps) == 1 and own[0] in mine.divisors() and caps[0] in theirs.divisors():
+            return Diagnosis("soft_cap", f"a soft cap by tanh is {caps[0]:g} where the left has {own[0]:g}")
+    return None
+
+
+def _rotary(mine: _Part, theirs: _Part) -> Diagnosis | None:
+    own, other = mine.is_rotary(), theirs.is_rotary()
+    if not own and not other:
+        return None
+    if own != other:
+        which = "the right program applies none" if own else "the left program applies none"
+        return Diagnosis("rotary", f"a rotary embedding is applied on one side only: {which}")
+    if mine.names & {"sine", "cosine", "power", "divide"} and mine.floats() != theirs.floats():
+        return Diagnosis(
+            "rotary_frequencies", f"the angles use {_list(theirs.floats())}, the left {_list(mine.floats())}"
+        )
+    own_numbers = [v for v in mine.floats() if v not in theirs.floats()]
+    others = [v for v in theirs.floats() if v not in mine.floats()]
+    if own_numbers and others:
+        text = f"sines and cosines are scaled by {_list(others)} where the left has {_list(own_numbers)}"
+        return Diagnosis("rotary_scale", text)
+    turning = [bool(part.names & {"sine", "cosine"}) for part in (mine, theirs)]
+    if turning[0] != turning[1] and not (own_numbers or others or {"slice", "transpose"} & (mine.names | theirs.names)):
+        text = "the angles are others: positions are counted otherwise, or frequencies are"
+        return Diagnosis("rotary_positions", text)
+    return _STYLE
+
+
+def _eps(mine: _Part, theirs: _Part) -> Diagnosis | None:
+    if not {"add"} <= mine.names & theirs.names:
+        return None
+    own = [v for v in mine.floats() if v not in theirs.floats()]
+    other = [v for v in theirs.floats() if v not in mine.floats()]
+    if len(own) == len(other) == 1 and max(own[0], other[0]) < _LITTLE and min(own[0], other[0]) > 0:
+        return Diagnosis("eps", f"the number that is added is {other[0]:g} where the left adds {own[0]:g}")
+    below = mine.adds_below_root(), theirs.adds_below_root()
+    if own == other and None not in below and below[0] != below[1]:
+        ours, others = ("below", "to") if below[0] else ("to", "below")
+        return Diagnosis("eps", f"a number is added {others} the root where the left adds it {ours} the root")
+    return None
+
+
+def _axes(mine: _Part, theirs: _Part) -> Diagnosis | None:
+    sizes = [[_reduced(part, n) for n in part.nodes if isinstance(n.op, ops.Reduce)] for part in (mine, theirs)]
+    if sizes[0] and sizes[1] and sorted(map(str, sizes[0])) != sorted(map(str, sizes[1])):
+        text = f"elements are reduced over {_list(sizes[1])} where the left reduces over {_list(sizes[0])}"
+        if set(map(str, sizes[0])) == set(map(str, sizes[1])) and mine.has_root() and theirs.has_root():
+            more = "left" if len(sizes[0]) > len(sizes[1]) else "right"
+            return Diagnosis(
+                "norm", f"the {more} program takes one more mean: it is subtracted in one of the norms alone"
+            )
+        if "exponential" in mine.names | theirs.names:
+            if mine.rows() == theirs.rows():
+                kind = "window_off_by_one" if _are_next(sizes[0][0], sizes[1][0]) else "window"
+                return Diagnosis(kind, f"{text}: more of equal rows is left out, as by windows of two lengths")
+            return Diagnosis("softmax_axes", f"{text}: a softmax over other elements, as before a choice or after it")
+        return Diagnosis("norm_axes", f"{text}: a norm over other axes, across heads or per head")
+    return None
+
+
+def _reduced(part: _Part, node: Node) -> int:
+    assert isinstance(node.op, ops.Reduce)
+    operand = part.graph.nodes[node.operands[0]].type.shape
+    return math.prod(_number(operand[a]) for a in node.op.dimensions)
+
+
+def _number(size: Dim) -> int:
+    return size if isinstance(size, int) else 1
+
+
+def _are_next(one: int, other: int) -> bool:
+    return abs(one - other) == 1
+
+
+def _routing(mine: _Part, theirs: _Part) -> Diagnosis | None:
+    if "top_k" in mine.names | theirs.names or "sort" in mine.names | theirs.names:
+        return Diagnosis("routing", "experts are chosen or weighted otherwise")
+    return None
+
+
+def _norm(mine: _Part, theirs: _Part) -> Diagnosis | None:
+    for only, without, one, other in (("left", "right", mine, theirs), ("right", "left", theirs, mine)):
+        if one.has_root() and "reduce" in one.names and not other.has_root():
+            return Diagnosis("norm", f"the {only} program normalises here, and the {without} one does not")
+    return None
+
+
+def _mean(mine: _Part, theirs: _Part) -> Diagnosis | None:
+    for only, without, one, other in (("left", "right", mine, theirs), ("right", "left", theirs, mine)):
+        subtracts = {"reduce", "subtract"} <= one.names and "exponential" not in one.names
+        if subtracts and not other.names & {"reduce", "subtract"}:
+            return Diagnosis("norm", f"the {only} program subtracts a mean here, and the {without} one does not")
+    return None
+
+
+def _numbers(mine: _Part, theirs: _Part) -> Diagnosis | None:
+    own = [v for v in mine.floats() if v not in theirs.floats()]
+    other = [v for v in theirs.floats() if v not in mine.floats()]
+    if bool(own) != bool(other) and mine.work() == theirs.work():
+        own = [v for v in mine.floats(plain=True) if v not in theirs.floats(plain=True)]
+        other = [v for v in theirs.floats(plain=True) if v not in mine.floats(plain=True)]
+    if own and other:
+        return Diagnosis("wrong_constant", f"the number {_list(other)} is used where the left has {_list(own)}")
+    return None
+
+
+def _scale(mine: _Part, theirs: _Part) -> Diagnosis | None:
+    again = Counter(theirs.factors()) - Counter(mine.factors())
+    twice = [value for value in again if value in mine.factors()]
+    if twice:
+        return Diagnosis("extra_scale", f"the right program scales by {_list(twice)} more often than the left")
+    for part, without, names in ((mine, theirs, ("left", "right")), (theirs, mine, ("right", "left"))):
+        for kinds, kind, text in _READ:
+            plain = kind == "number"  # also where that is one
+            own = [v for v in part.floats(plain=plain) if v and v not in without.floats(plain=plain)]
+            read = [v for v in own if v in part.beside(*kinds)]
+            if read:
+                side = "missing" if part is mine else "extra"
+                return Diagnosis(f"{side}_{kind}", text.format(names[0], _list(read), names[1]))
+    return None
+
+
+_READ: tuple[tuple[tuple[type[Operator], ...], str, str], ...] = (
+    ((ops.Extremum, ops.Clamp), "bound", "the {0} program bounds values by {1}, and the {2} one does not"),
+    ((ops.Multiply, ops.Divide), "scale", "the {0} program scales by {1}, and the {2} one does not"),
+    ((ops.Add, ops.Subtract), "number", "the {0} program adds {1}, and the {2} one does not"),
+)
+
+
+def _biases(mine: _Part, theirs: _Part) -> Diagnosis | None:
+    for part, without, names in ((mine, theirs, ("left", "right")), (theirs, mine, ("right", "left"))):
+        own = sorted(set(part.added()) - without.inputs())
+        if own:
+            side = "missing" if part is mine else "extra"
+            return Diagnosis(
+                f"{side}_bias", f"the {names[0]} program adds {_list(own)} here, and the {names[1]} one does not"
+            )
+    return None
+
+
+def _sources(mine: _Part, theirs: _Part) -> Diagnosis | None:
+    own, other = sorted(mine.inputs() - theirs.inputs()), sorted(theirs.inputs() - mine.inputs())
+    if own and other:
+        return Diagnosis("other_input", f"{_list(other)} is read where the left reads {_list(own)}")
+    return None
+
+
+def _operators(mine: _Part, theirs: _Part) -> Diagnosis | None:
+    own = sorted(mine.names - theirs.names - {"input", "constant"})
+    other = sorted(theirs.names - mine.names - {"input", "constant"})
+    if mine.moves() != theirs.moves() and not own and not other:
+        return Diagnosis("other_order", "elements are moved otherwise: other slices, heads or groups")
+    if own or other:
+        shown = [f"{side} has {_list(names)}" for side, names in (("the left", own), ("the right", other)) if names]
+        return Diagnosis("other_operator", f"only {', only '.join(shown)}")
+    return None
+
+
+def _list(values: Sequence[object]) -> str:
+    texts = [f"{v:g}" if isinstance(v, float) else str(v) for v in values]
+    return " and ".join(texts[:4]) or "none"
