@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from rewright import ops
+from rewright.blame.layouts import Layout
 from rewright.interp.arithmetic import is_exact
 from rewright.ir.graph import Graph, GraphBuilder, Node
 from rewright.ir.types import DType, TensorType
@@ -22,9 +23,38 @@ class Cone:
     positions: tuple[int, ...]
     leaves: Mapping[int, int]
 
-    def part(self, names: Mapping[int, str], types: Mapping[str, TensorType]) -> Graph:
-        """The cone as a program over its leaves."""
-        return _cut(self.graph, self.positions, {p: names[key] for p, key in self.leaves.items()}, types)
+    def part(
+        self,
+        names: Mapping[int, str],
+        types: Mapping[str, TensorType],
+        layouts: Mapping[int, Layout] | None = None,
+        result: tuple[Layout, TensorType] | None = None,
+    ) -> Graph:
+        """The cone as a program over its leaves.
+
+        Args:
+            names: by value that leaves hold what the program calls it.
+            types: of its inputs, which are reshaped and cast where leaves have another shape or float type.
+            layouts: of leaves, by position, where the inputs have their axes in another order.
+            result: the layout and the type that its result is to have.
+
+        Raises TypeMismatch where the sizes do not agree.
+        """
+        builder, places = GraphBuilder("part"), dict[int, int]()
+        inputs: dict[str, int] = {}
+        for position, key in self.leaves.items():
+            name, kind = names[key], self.graph.nodes[position].type
+            if name not in inputs:
+                inputs[name] = builder.input(name, ops.Input(name, types[name]))
+            layout = (layouts or {}).get(position) or Layout.of(len(types[name].shape))
+            places[position] = converted(builder, layout.build(builder, inputs[name], kind.shape), kind)
+        copy_nodes(builder, self.graph, self.positions, places)
+        made = places[self.positions[-1]]
+        if result is not None:
+            layout, kind = result
+            made = converted(builder, layout.build(builder, made, kind.shape), kind)
+        builder.output("result", made)
+        return builder.build()
 
 
 class Cutter:
@@ -68,25 +98,6 @@ class Cutter:
                 return None
             stack.extend(node.operands)
         return Cone(self.graph, tuple(sorted(found)), leaves)
-
-
-def _cut(graph: Graph, positions: Sequence[int], leaves: Mapping[int, str], types: Mapping[str, TensorType]) -> Graph:
-    """A part of a graph as a program of its own: ``positions`` in order, the last one its output.
-
-    ``leaves`` names what it reads from outside; ``types`` are those of the inputs, which are reshaped and cast where
-    the graph has another shape or float type. Raises TypeMismatch where the sizes do not agree.
-    """
-    builder = GraphBuilder("part")
-    places: dict[int, int] = {}
-    for position, name in leaves.items():
-        known = builder.build().inputs.get(name)
-        place = builder.input(name, ops.Input(name, types[name])) if known is None else known
-        kind = graph.nodes[position].type
-        shaped = place if types[name].shape == kind.shape else builder.add(ops.Reshape(kind.shape), place)
-        places[position] = converted(builder, shaped, kind)
-    copy_nodes(builder, graph, positions, places)
-    builder.output("result", places[positions[-1]])
-    return builder.build()
 
 
 def _is_exact(graph: Graph, node: Node) -> bool:

@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from rewright import ops
 from rewright.analysis.moving import laid_out
@@ -19,6 +20,8 @@ from rewright.terms.roles import Follows
 
 _ACTIVATIONS = {"tanh": "tanh", "erf": "erf", "logistic": "the logistic function", "maximum": "a maximum with zero"}
 _ROOTS = {"rsqrt", "sqrt", "power"}
+_SOON = 24
+"""So many operators after a tensor what reads it is looked for."""
 _FARTHEST = 48
 """So many operators back axes are followed."""
 _LITTLE = 1e-2
@@ -69,39 +72,32 @@ def diagnose(left: Graph, right: Graph, exchange: Exchange, unread: Iterable[str
         if found is not None:
             is_style = rule is _operators and is_turned(left, exchange.left) and is_turned(right, exchange.right)
             return _STYLE if is_style else found
-    if mine.work() == theirs.work() and {p for p, _ in exchange.sources.values()} != theirs.leaves():
+    if mine.work() == theirs.work() and {p for p, _ in exchange.sources.values()} != set(theirs.leaves):
         return Diagnosis("other_operand", "the same operators read another tensor here")
     return Diagnosis("other_operator", "the two compute something else")
 
 
+def _reached(graph: Graph, position: int, through: tuple[type[Operator], ...]) -> Iterator[Node]:
+    """A node, and what reads it soon after, directly or through operators of some kinds."""
+    reached = {position}
+    for reader, node in enumerate(graph.nodes[position : position + _SOON], position):
+        if reader == position or not reached.isdisjoint(node.operands):
+            yield node
+            if isinstance(node.op, through):
+                reached.add(reader)
+
+
 def _turns(graph: Graph, position: int) -> bool:
     """Whether a tensor is an angle, or the sine or cosine of one."""
-    if isinstance(graph.nodes[position].op, ops.Sine | ops.Cosine):
-        return True
-    reached = {position}
-    for reader in range(position + 1, min(position + 24, len(graph.nodes))):
-        node = graph.nodes[reader]
-        if reached.isdisjoint(node.operands):
-            continue
-        if isinstance(node.op, ops.Sine | ops.Cosine):
-            return True
-        if isinstance(node.op, (*_MOVING, ops.Divide, ops.DotGeneral)):
-            reached.add(reader)
-    return False
+    through = (*_MOVING, ops.Divide, ops.DotGeneral)
+    return any(isinstance(node.op, ops.Sine | ops.Cosine) for node in _reached(graph, position, through))
 
 
 def is_turned(graph: Graph, position: int) -> bool:
     """Whether a tensor is a product by sines or cosines, or is moved and then multiplied by them."""
-    reached = {position}
-    for reader in range(position, min(position + 24, len(graph.nodes))):
-        node = graph.nodes[reader]
-        if reader != position and reached.isdisjoint(node.operands):
-            continue
-        if isinstance(node.op, ops.Multiply) and any(_is_made_of_turns(graph, p) for p in node.operands):
-            return True
-        if isinstance(node.op, (*_MOVING, ops.Negate)):
-            reached.add(reader)
-    return False
+    reached = _reached(graph, position, (*_MOVING, ops.Negate))
+    products = (node for node in reached if isinstance(node.op, ops.Multiply))
+    return any(_is_made_of_turns(graph, p) for node in products for p in node.operands)
 
 
 def _is_made_of_turns(graph: Graph, position: int) -> bool:
@@ -122,7 +118,7 @@ class _Part:
         self.nodes: list[Node] = [cone.graph.nodes[p] for p in cone.positions]
         self.names = {node.op.name for node in self.nodes}
         self._positions = cone.positions
-        self._leaves = tuple(cone.leaves)
+        self.leaves = cone.leaves.keys()
 
     def line(self) -> list[Node]:
         """All nodes of the source line of the result."""
@@ -131,7 +127,7 @@ class _Part:
 
     def inputs(self) -> set[str]:
         """The inputs of the program that the part reads."""
-        leaves = [self._source(p).op for p in self._leaves]
+        leaves = [self._source(p).op for p in self.leaves]
         return {op.label for op in leaves if isinstance(op, ops.Input)}
 
     def floats(self, *, plain: bool = False) -> list[float]:
@@ -140,19 +136,6 @@ class _Part:
         pairs = zip(self._positions, self.nodes, strict=True)
         found = [self._number(node) for p, node in pairs if node.type.dtype.is_float and p not in below]
         return sorted({v for v in found if v is not None and math.isfinite(v) and (plain or v not in (0.0, 1.0))})
-
-    def factors(self) -> list[float]:
-        """The numbers that it multiplies by, as often as it does."""
-        found: list[float] = []
-        for node in self.nodes:
-            for operand in node.operands if isinstance(node.op, ops.Multiply) else ():
-                value = self._spread(operand)
-                found += [] if value is None else [value]
-        return sorted(found)
-
-    def divisors(self) -> list[float | None]:
-        """The numbers that it divides by."""
-        return [self._spread(node.operands[1]) for node in self.nodes if isinstance(node.op, ops.Divide)]
 
     def _spread(self, position: int) -> float | None:
         """The number that a tensor is filled with."""
@@ -175,9 +158,9 @@ class _Part:
             return None if number is None or number < 0 else math.sqrt(number)
         return None
 
-    def beside(self, *kinds: type[Operator]) -> list[float]:
-        """The numbers that its operators of these kinds read."""
-        own = [self._spread(p) for node in self.nodes if isinstance(node.op, kinds) for p in node.operands]
+    def beside(self, *kinds: type[Operator], first: int = 0) -> list[float]:
+        """The numbers that its operators of these kinds read, from some operand on."""
+        own = [self._spread(p) for node in self.nodes if isinstance(node.op, kinds) for p in node.operands[first:]]
         return [number for number in own if number is not None]
 
     def added(self) -> list[str]:
@@ -214,15 +197,11 @@ class _Part:
             for operand, roles in zip(node.operands, known.operands, strict=True):
                 yield from ((operand, own) for own, role in enumerate(roles) if role == Follows(axis))
 
-    def compares(self) -> bool:
-        """Whether it makes or applies a mask."""
-        return "compare" in self.names
-
     def is_rotary(self) -> bool:
         """Whether it computes with sines and cosines, or with what is made of them."""
         if self.names & {"sine", "cosine"}:
             return True
-        stack, seen = list(self._leaves), set(self._leaves)
+        stack, seen = list(self.leaves), set(self.leaves)
         for _ in range(64):
             if not stack:
                 return False
@@ -234,17 +213,9 @@ class _Part:
                 seen.update(node.operands)
         return False
 
-    def leaves(self) -> set[int]:
-        """The nodes that the part reads."""
-        return set(self._leaves)
-
     def work(self) -> list[str]:
         """The operators that compute something."""
         return sorted(node.op.name for node in self.nodes if not isinstance(node.op, (*_LAID_OUT, ops.Constant)))
-
-    def has_root(self) -> bool:
-        """Whether it takes a root, as norms do."""
-        return bool(self.names & _ROOTS)
 
     def adds_below_root(self) -> bool | None:
         """Whether a small number is added before its root is taken; None where it takes none, or adds none."""
@@ -262,18 +233,36 @@ class _Part:
         return [op for op in moved if not isinstance(op, ops.BroadcastInDim)]
 
 
+_LEAVES = {"input", "constant"}
 _LAID_OUT = (ops.Layout, ops.Convert)
 _MOVING = (*_LAID_OUT, ops.Multiply)
 
 
+def _sides(mine: _Part, theirs: _Part) -> Iterator[tuple[_Part, _Part, str, str, str]]:
+    """Each part beside the other one, whose program the one is and whose the other, and what the second one has."""
+    yield mine, theirs, "left", "right", "missing"
+    yield theirs, mine, "right", "left", "extra"
+
+
+_T = TypeVar("_T")
+
+
+def _apart(one: Sequence[_T], other: Sequence[_T]) -> tuple[list[_T], list[_T]]:
+    """What only one of two lists has, and what only the other one has."""
+    return [v for v in one if v not in other], [v for v in other if v not in one]
+
+
+def _numbers_apart(mine: _Part, theirs: _Part, *, plain: bool = False) -> tuple[list[float], list[float]]:
+    return _apart(mine.floats(plain=plain), theirs.floats(plain=plain))
+
+
 def _window(mine: _Part, theirs: _Part) -> Diagnosis | None:
     whole = not mine.nodes[-1].type.dtype.is_float and not theirs.nodes[-1].type.dtype.is_float
-    if not whole and not mine.compares() and not theirs.compares():
+    if not whole and "compare" not in mine.names | theirs.names:
         return None
     if mine.names & {"sine", "cosine", "dot_general", "top_k"}:
         return None
-    own, other = mine.integers(), theirs.integers()
-    only, others = [n for n in own if n not in other], [n for n in other if n not in own]
+    only, others = _apart(mine.integers(), theirs.integers())
     directions = _directions(mine), _directions(theirs)
     if len(only) == len(others) == 1 and abs(only[0] - others[0]) == 1:
         return Diagnosis("window_off_by_one", f"a bound of the mask is {others[0]} where the left has {only[0]}")
@@ -312,15 +301,15 @@ def _functions(part: _Part) -> list[str]:
 
 
 def _soft_cap(mine: _Part, theirs: _Part) -> Diagnosis | None:
-    for part, other, text in ((mine, theirs, "is missing"), (theirs, mine, "is one too many")):
+    for part, other, *_, side in _sides(mine, theirs):
         if "tanh" in part.names and "tanh" not in other.names:
-            cap = [v for v in part.floats() if v > 1 and v not in other.floats()]
+            cap = [v for v in _numbers_apart(part, other)[0] if v > 1]
             number = f" of {cap[0]:g}" if cap else ""
-            return Diagnosis("soft_cap", f"a soft cap{number} by tanh {text}")
+            return Diagnosis("soft_cap", f"a soft cap{number} by tanh is {side if part is mine else 'one too many'}")
     if "tanh" in mine.names & theirs.names and mine.work() == theirs.work():
-        own = [v for v in mine.floats() if v not in theirs.floats()]
-        caps = [v for v in theirs.floats() if v not in mine.floats()]
-        if len(own) == len(caps) == 1 and own[0] in mine.divisors() and caps[0] in theirs.divisors():
+        own, caps = _numbers_apart(mine, theirs)
+        divisors = [part.beside(ops.Divide, first=1) for part in (mine, theirs)]
+        if len(own) == len(caps) == 1 and own[0] in divisors[0] and caps[0] in divisors[1]:
             return Diagnosis("soft_cap", f"a soft cap by tanh is {caps[0]:g} where the left has {own[0]:g}")
     return None
 
@@ -336,8 +325,7 @@ def _rotary(mine: _Part, theirs: _Part) -> Diagnosis | None:
         return Diagnosis(
             "rotary_frequencies", f"the angles use {_list(theirs.floats())}, the left {_list(mine.floats())}"
         )
-    own_numbers = [v for v in mine.floats() if v not in theirs.floats()]
-    others = [v for v in theirs.floats() if v not in mine.floats()]
+    own_numbers, others = _numbers_apart(mine, theirs)
     if own_numbers and others:
         text = f"sines and cosines are scaled by {_list(others)} where the left has {_list(own_numbers)}"
         return Diagnosis("rotary_scale", text)
@@ -351,8 +339,7 @@ def _rotary(mine: _Part, theirs: _Part) -> Diagnosis | None:
 def _eps(mine: _Part, theirs: _Part) -> Diagnosis | None:
     if not {"add"} <= mine.names & theirs.names:
         return None
-    own = [v for v in mine.floats() if v not in theirs.floats()]
-    other = [v for v in theirs.floats() if v not in mine.floats()]
+    own, other = _numbers_apart(mine, theirs)
     if len(own) == len(other) == 1 and max(own[0], other[0]) < _LITTLE and min(own[0], other[0]) > 0:
         return Diagnosis("eps", f"the number that is added is {other[0]:g} where the left adds {own[0]:g}")
     below = mine.adds_below_root(), theirs.adds_below_root()
@@ -366,14 +353,14 @@ def _axes(mine: _Part, theirs: _Part) -> Diagnosis | None:
     sizes = [[_reduced(part, n) for n in part.nodes if isinstance(n.op, ops.Reduce)] for part in (mine, theirs)]
     if sizes[0] and sizes[1] and sorted(map(str, sizes[0])) != sorted(map(str, sizes[1])):
         text = f"elements are reduced over {_list(sizes[1])} where the left reduces over {_list(sizes[0])}"
-        if set(map(str, sizes[0])) == set(map(str, sizes[1])) and mine.has_root() and theirs.has_root():
+        if set(map(str, sizes[0])) == set(map(str, sizes[1])) and mine.names & _ROOTS and theirs.names & _ROOTS:
             more = "left" if len(sizes[0]) > len(sizes[1]) else "right"
             return Diagnosis(
                 "norm", f"the {more} program takes one more mean: it is subtracted in one of the norms alone"
             )
         if "exponential" in mine.names | theirs.names:
             if mine.rows() == theirs.rows():
-                kind = "window_off_by_one" if _are_next(sizes[0][0], sizes[1][0]) else "window"
+                kind = "window_off_by_one" if abs(sizes[0][0] - sizes[1][0]) == 1 else "window"
                 return Diagnosis(kind, f"{text}: more of equal rows is left out, as by windows of two lengths")
             return Diagnosis("softmax_axes", f"{text}: a softmax over other elements, as before a choice or after it")
         return Diagnosis("norm_axes", f"{text}: a norm over other axes, across heads or per head")
@@ -390,10 +377,6 @@ def _number(size: Dim) -> int:
     return size if isinstance(size, int) else 1
 
 
-def _are_next(one: int, other: int) -> bool:
-    return abs(one - other) == 1
-
-
 def _routing(mine: _Part, theirs: _Part) -> Diagnosis | None:
     if "top_k" in mine.names | theirs.names or "sort" in mine.names | theirs.names:
         return Diagnosis("routing", "experts are chosen or weighted otherwise")
@@ -401,14 +384,14 @@ def _routing(mine: _Part, theirs: _Part) -> Diagnosis | None:
 
 
 def _norm(mine: _Part, theirs: _Part) -> Diagnosis | None:
-    for only, without, one, other in (("left", "right", mine, theirs), ("right", "left", theirs, mine)):
-        if one.has_root() and "reduce" in one.names and not other.has_root():
+    for one, other, only, without, _ in _sides(mine, theirs):
+        if one.names & _ROOTS and "reduce" in one.names and not other.names & _ROOTS:
             return Diagnosis("norm", f"the {only} program normalises here, and the {without} one does not")
     return None
 
 
 def _mean(mine: _Part, theirs: _Part) -> Diagnosis | None:
-    for only, without, one, other in (("left", "right", mine, theirs), ("right", "left", theirs, mine)):
+    for one, other, only, without, _ in _sides(mine, theirs):
         subtracts = {"reduce", "subtract"} <= one.names and "exponential" not in one.names
         if subtracts and not other.names & {"reduce", "subtract"}:
             return Diagnosis("norm", f"the {only} program subtracts a mean here, and the {without} one does not")
@@ -416,28 +399,24 @@ def _mean(mine: _Part, theirs: _Part) -> Diagnosis | None:
 
 
 def _numbers(mine: _Part, theirs: _Part) -> Diagnosis | None:
-    own = [v for v in mine.floats() if v not in theirs.floats()]
-    other = [v for v in theirs.floats() if v not in mine.floats()]
+    own, other = _numbers_apart(mine, theirs)
     if bool(own) != bool(other) and mine.work() == theirs.work():
-        own = [v for v in mine.floats(plain=True) if v not in theirs.floats(plain=True)]
-        other = [v for v in theirs.floats(plain=True) if v not in mine.floats(plain=True)]
+        own, other = _numbers_apart(mine, theirs, plain=True)
     if own and other:
         return Diagnosis("wrong_constant", f"the number {_list(other)} is used where the left has {_list(own)}")
     return None
 
 
 def _scale(mine: _Part, theirs: _Part) -> Diagnosis | None:
-    again = Counter(theirs.factors()) - Counter(mine.factors())
-    twice = [value for value in again if value in mine.factors()]
+    factors = [sorted(part.beside(ops.Multiply)) for part in (mine, theirs)]
+    twice = [value for value in Counter(factors[1]) - Counter(factors[0]) if value in factors[0]]
     if twice:
         return Diagnosis("extra_scale", f"the right program scales by {_list(twice)} more often than the left")
-    for part, without, names in ((mine, theirs, ("left", "right")), (theirs, mine, ("right", "left"))):
+    for part, without, *names, side in _sides(mine, theirs):
         for kinds, kind, text in _READ:
-            plain = kind == "number"  # also where that is one
-            own = [v for v in part.floats(plain=plain) if v and v not in without.floats(plain=plain)]
-            read = [v for v in own if v in part.beside(*kinds)]
+            own, _ = _numbers_apart(part, without, plain=kind == "number")  # also where that is one
+            read = [v for v in own if v and v in part.beside(*kinds)]
             if read:
-                side = "missing" if part is mine else "extra"
                 return Diagnosis(f"{side}_{kind}", text.format(names[0], _list(read), names[1]))
     return None
 
@@ -450,26 +429,22 @@ _READ: tuple[tuple[tuple[type[Operator], ...], str, str], ...] = (
 
 
 def _biases(mine: _Part, theirs: _Part) -> Diagnosis | None:
-    for part, without, names in ((mine, theirs, ("left", "right")), (theirs, mine, ("right", "left"))):
+    for part, without, only, other, side in _sides(mine, theirs):
         own = sorted(set(part.added()) - without.inputs())
         if own:
-            side = "missing" if part is mine else "extra"
-            return Diagnosis(
-                f"{side}_bias", f"the {names[0]} program adds {_list(own)} here, and the {names[1]} one does not"
-            )
+            return Diagnosis(f"{side}_bias", f"the {only} program adds {_list(own)} here, and the {other} one does not")
     return None
 
 
 def _sources(mine: _Part, theirs: _Part) -> Diagnosis | None:
-    own, other = sorted(mine.inputs() - theirs.inputs()), sorted(theirs.inputs() - mine.inputs())
+    own, other = _apart(sorted(mine.inputs()), sorted(theirs.inputs()))
     if own and other:
         return Diagnosis("other_input", f"{_list(other)} is read where the left reads {_list(own)}")
     return None
 
 
 def _operators(mine: _Part, theirs: _Part) -> Diagnosis | None:
-    own = sorted(mine.names - theirs.names - {"input", "constant"})
-    other = sorted(theirs.names - mine.names - {"input", "constant"})
+    own, other = _apart(sorted(mine.names - _LEAVES), sorted(theirs.names - _LEAVES))
     if mine.moves() != theirs.moves() and not own and not other:
         return Diagnosis("other_order", "elements are moved otherwise: other slices, heads or groups")
     if own or other:

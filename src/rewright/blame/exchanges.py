@@ -21,10 +21,10 @@ from rewright.blame.cones import Cone, Cutter
 from rewright.blame.layouts import Index, Layout, Numbers, agree, laid_out
 from rewright.blame.regions import unknown_behind
 from rewright.ir.errors import RewrightError
-from rewright.ir.graph import Graph, GraphBuilder, Node
-from rewright.ir.rebuilding import rebuilt
+from rewright.ir.graph import Graph
 from rewright.ops.base import Array, TensorOperator
-from rewright.proof.rewriting.parts import converted, copy_nodes, depends_on_inputs
+from rewright.proof.rewriting.parts import depends_on_inputs
+from rewright.proof.rewriting.stages import Put, with_parts
 
 _LARGEST = 48
 _NEAR = 40
@@ -62,6 +62,16 @@ class Exchange:
     cones: tuple[Cone, Cone] | None = None
     sources: Mapping[int, tuple[int, Layout]] = field(default_factory=dict[int, "tuple[int, Layout]"])
 
+    def put(self, right: Graph) -> Put:
+        """What the left program has there, over nodes of the right one; raises TypeMismatch where it does not fit."""
+        assert self.cones is not None
+        names = {leaf: f"t{number}" for number, leaf in enumerate(self.sources)}
+        held = {names[leaf]: source for leaf, (source, _) in self.sources.items()}
+        types = {name: right.nodes[source].type for name, source in held.items()}
+        layouts = {leaf: layout for leaf, (_, layout) in self.sources.items()}
+        result = self.layout, right.nodes[self.right].type
+        return Put(self.cones[0].part(names, types, layouts, result), held)
+
 
 @dataclass
 class Parting:
@@ -87,9 +97,9 @@ class Search:
     def __init__(
         self, left: Graph, right: Graph, numbers: Numbers, given: Collection[int] = (), *, loosely: bool = False
     ) -> None:
-        self._related = given
-        self._depends = [depends_on_inputs(graph) if loosely else None for graph in (left, right)]
         self._is_loose = loosely
+        self._plain = [_numbers_of(graph, loosely=loosely) for graph in (left, right)]
+        self._plain[1].update(given)
         self.left, self.right, self.numbers = left, right, numbers
         self.values: list[dict[int, Array]] = [dict(trial.ranks[0].values) for trial in numbers.trials]
         self._known: dict[int, bool] = {}
@@ -104,20 +114,11 @@ class Search:
 
     def _has(self, position: int, values: Sequence[Mapping[int, Array]]) -> bool:
         """Whether the left program has a tensor of the right one."""
-        node = self.right.nodes[position]
         own = [v[position] for v in values]
-        if (
-            isinstance(node.op, _PLAIN)
-            or _is_uniform(own[0])
-            or self._is_table(1, position)
-            or position in self._related
-        ):
+        if position in self._plain[1] or _is_uniform(own[0]) or self.numbers.left_index.has(own):
             return True
-        return next(self.numbers.left_index.alike(own), None) is not None or self._is_slice(own)
-
-    def _is_slice(self, own: Sequence[Array]) -> bool:
-        """Whether the left program has a tensor of the right one at one index of an axis, as of one of all experts."""
-        return own[0].dtype.kind == "f" and next(self._slices.alike(own), None) is not None
+        # One side may compute at one index of an axis, as of one of all experts.
+        return own[0].dtype.kind == "f" and self._slices.has(own)
 
     @cached_property
     def _slices(self) -> Index:
@@ -128,10 +129,6 @@ class Search:
             parts = (part for p in kept for axis in _sliced(trial.sequential.values[p]) for part in axis)
             runs.append(dict(enumerate(parts)))
         return Index(runs)
-
-    def _is_table(self, side: int, position: int) -> bool:
-        depends = self._depends[side]
-        return depends is not None and not depends[position]
 
     def wrong(self) -> list[str]:
         """The outputs that differ."""
@@ -166,9 +163,8 @@ class Search:
         @cache
         def is_known(position: int) -> bool:
             own = self.numbers.left(position)
-            if isinstance(self.left.nodes[position].op, _PLAIN) or _is_uniform(own[0]) or self._is_table(0, position):
-                return True
-            return next(index.alike(own), None) is not None or _is_stacked(own, index)
+            is_plain = position in self._plain[0] or _is_uniform(own[0])
+            return is_plain or index.has(own) or _is_stacked(own, index)
 
         return sorted(_region(self.left, names, is_known))
 
@@ -282,7 +278,7 @@ class Search:
             return
         small = [n for n in mine.shape if n != 1], [n for n in other.shape if n != 1]
         if small[0] == small[1]:
-            yield Layout(tuple(range(other.ndim)), False)
+            yield Layout.of(other.ndim)
         elif other.ndim == mine.ndim and sorted(small[0]) == sorted(small[1]):
             order = tuple(other.shape.index(n) for n in mine.shape)
             if len(set(order)) == len(order):
@@ -323,14 +319,11 @@ class Search:
         outputs, computed = set(self.right.outputs.values()), 0
         for position, value in self._effects(exchange, 0):
             computed += position != exchange.right and not isinstance(self.right.nodes[position].op, _LAYOUT)
-            if position in outputs or (computed and self._occurs(value)):
+            if position in outputs or (computed and (_is_uniform(value) or self.numbers.left_index.has([value]))):
                 return True
             if computed == _AHEAD:
                 return False
         return False
-
-    def _occurs(self, value: Array) -> bool:
-        return _is_uniform(value) or next(self.numbers.left_index.alike([value]), None) is not None
 
     def _steps(self, start: int) -> dict[int, int]:
         """How many operators that compute lie between a node and those that depend on it, at least."""
@@ -386,7 +379,7 @@ class Search:
             node = self.left.nodes[position]
             if isinstance(node.op, ops.Input):
                 held = self.right.inputs.get(node.op.label)
-                found = None if held is None else (held, Layout(tuple(range(node.type.rank)), False))
+                found = None if held is None else (held, Layout.of(node.type.rank))
             else:
                 alike = index.alike(self.numbers.left(position), 16)
                 found = next(((p, how) for p, how in alike if p < exchange.right), None)
@@ -404,6 +397,13 @@ class Search:
         if left is None or right is None:
             return exchange
         return replace(exchange, cones=(left, right), sources={p: sources[p] for p in left.leaves})
+
+
+def _numbers_of(graph: Graph, *, loosely: bool) -> set[int]:
+    """The nodes that are never wrong: numbers and positions, and loosely all that depends on no input."""
+    depends = depends_on_inputs(graph)
+    nodes = enumerate(graph.nodes)
+    return {p for p, node in nodes if isinstance(node.op, _PLAIN) or (loosely and not depends[p])}
 
 
 def _region(graph: Graph, names: Sequence[str], is_known: Callable[[int], bool]) -> dict[int, list[int]]:
@@ -428,8 +428,7 @@ def _sliced(value: Array) -> Iterator[list[Array]]:
 def _is_stacked(values: Sequence[Array], index: Index) -> bool:
     """Whether a tensor is made of known ones that lie next to each other along an axis."""
     return any(
-        all(next(index.alike(parts), None) is not None for parts in zip(*axes, strict=True))
-        for axes in zip(*map(_sliced, values), strict=True)
+        all(index.has(parts) for parts in zip(*axes, strict=True)) for axes in zip(*map(_sliced, values), strict=True)
     )
 
 
@@ -454,31 +453,11 @@ def _with_read(graph: Graph, region: Sequence[int]) -> dict[int, int]:
     return found
 
 
-def mended(left: Graph, right: Graph, exchanges: Sequence[Exchange]) -> Graph | None:
+def mended(right: Graph, exchanges: Sequence[Exchange]) -> Graph | None:
     """The right program with every exchange made; None where one cannot be written down or does not fit."""
-    by_position = {exchange.right: exchange for exchange in exchanges}
     if any(exchange.cones is None for exchange in exchanges):
         return None
-    names = {position: name for name, position in right.inputs.items()}
-    places: dict[int, int] = {}
-
-    def make(builder: GraphBuilder, position: int, node: Node, operands: tuple[int, ...]) -> int | None:
-        exchange = by_position.get(position)
-        if exchange is not None and exchange.cones is not None:
-            own: dict[int, int] = {}
-            for leaf, (source, layout) in exchange.sources.items():
-                kind = left.nodes[leaf].type
-                own[leaf] = converted(builder, layout.build(builder, places[source], kind.shape), kind)
-            copy_nodes(builder, left, exchange.cones[0].positions, own)
-            made = exchange.layout.build(builder, own[exchange.left], node.type.shape)
-            places[position] = converted(builder, made, node.type)
-        elif position in names:
-            places[position] = builder.input(names[position], node.op)
-        else:
-            places[position] = builder.add(node.op, *operands)
-        return places[position]
-
     try:
-        return rebuilt(right, make)
+        return with_parts(right, {exchange.right: exchange.put(right) for exchange in exchanges})
     except RewrightError:
         return None

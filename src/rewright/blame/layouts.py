@@ -30,6 +30,11 @@ class Layout:
     split_first: bool
     """Whether ``x`` is first given the sizes of the result, permuted back, and permuted after that."""
 
+    @staticmethod
+    def of(axes: int) -> Layout:
+        """Axes in their own order."""
+        return Layout(tuple(range(axes)), False)
+
     def build(self, builder: GraphBuilder, position: int, shape: Shape) -> int:
         """Append the operators that give a tensor this layout; raises TypeMismatch where sizes do not fit."""
         if self.split_first:
@@ -79,6 +84,10 @@ class Index:
                     yield position, layout
                     break
 
+    def has(self, values: Sequence[Array]) -> bool:
+        """Whether there are arrays that are the given ones but for their layout."""
+        return next(self.alike(values), None) is not None
+
     def _near(self, size: int, mark: float) -> list[tuple[float, int]]:
         """The arrays of a size whose print may be near another one."""
         marks = self._by_size.get(size, []) if math.isfinite(mark) else []
@@ -119,7 +128,7 @@ def _is_near(a: float, b: float) -> bool:
 
 
 def layouts(left: Array, right: Array) -> Iterator[Layout]:
-    yield Layout(tuple(range(left.ndim)), False)
+    yield Layout.of(left.ndim)
     for ndim, split in ((left.ndim, False), (right.ndim, True)):
         if 1 < ndim <= _MOST_AXES:
             for order in itertools.permutations(range(ndim)):

@@ -14,8 +14,7 @@ from rewright import ops
 from rewright.analysis.meetings import Meeting, match_collectives
 from rewright.analysis.moving import LAYING_OUT
 from rewright.blame.regions import unknown_behind
-from rewright.ir.graph import NO_SPAN, Node
-from rewright.ir.types import SourceSpan
+from rewright.ir.graph import Node
 from rewright.lifting.programs import Lifted, Lifter
 from rewright.lifting.terms.value import Addend, Pieces, Value
 
@@ -26,14 +25,11 @@ class Parting:
 
     rank: int
     position: int
-    span: SourceSpan
-    sequential: SourceSpan
-    """The operator of the sequential program that reads the same operands, as far as it is known."""
-    operator: str
+    node: Node
     partial: tuple[int, ...]
     """Operand positions that are sums not yet reduced over the ranks."""
     counterpart: int | None = None
-    """The position of that operator of the sequential program."""
+    """The operator of the sequential program that reads the same operands, as far as it is known."""
     is_end: bool = False
     """Whether this is only where an output comes from: all that is read on the way is familiar."""
 
@@ -154,9 +150,7 @@ class Localiser:
         lifted = self.ranks[rank]
         node = lifted.graph.nodes[position]
         partial = tuple(p for p in node.operands if self._is_partial(lifted, p))
-        counterpart = self._counterpart(lifted, position)
-        span = NO_SPAN if counterpart is None else self.sequential.graph.nodes[counterpart].span
-        return Parting(rank, position, node.span, span, node.op.name, partial, counterpart)
+        return Parting(rank, position, node, partial, self._counterpart(lifted, position))
 
     def _counterpart(self, lifted: Lifted, position: int) -> int | None:
         """The sequential node with the same operator that reads what this node's operands are parts of."""

@@ -13,7 +13,6 @@ from rewright.blame.divergence import Divergence, Search
 from rewright.blame.places import Place
 from rewright.interp.placing import TOLERANCE, Difference, added_up, compare, cut
 from rewright.ir.graph import Node
-from rewright.ir.types import SourceSpan
 from rewright.ops.base import Array
 
 
@@ -23,17 +22,15 @@ class Told:
 
     kind: str
     message: str
-    sequential: SourceSpan
-    distributed: SourceSpan
     expected: str
     found: str
-    places: tuple[Place, ...]
-    position: int = 0
+    position: int
     """The sequential node that is told."""
-    rank: int = 0
+    rank: int
     """The rank that shows it best."""
-    shown: Place = ()
+    shown: Place
     """The place that is told."""
+    places: tuple[Place, ...]
 
 
 class Teller:
@@ -69,10 +66,9 @@ class Teller:
         kind, message = self._words(divergence, rank)
         alike = type(node.op) is type(self.nodes[position].op)
         at_reader = divergence.cause == "input" or (divergence.cause in ("missing", "term") and not alike)
-        span = self._node(divergence.reader, rank).span if at_reader else node.span
         expected, found = self._expected(position, place), self._found(position, place, rank)
         shown = divergence.reader if at_reader else place
-        return Told(kind, message, self.nodes[position].span, span, expected, found, (place,), position, rank, shown)
+        return Told(kind, message, expected, found, position, rank, shown, (place,))
 
     def _words(self, divergence: Divergence, rank: int) -> tuple[str, str]:
         """The kind of a finding, and one sentence."""
@@ -108,14 +104,10 @@ class Teller:
     def _never_reduced(self, position: int, place: Place, reader: str) -> Told:
         """A sum over ranks that is read, or returned, as if it had been added up."""
         source, origin = self.search.origin(position, place)
-        node = self._node(origin, 0)
         end = f"before {reader} reads it" if reader else "before it is returned"
         message = f"the ranks hold addends of the {where(self.nodes[source])}, and nothing adds them up {end}"
-        held = str(self.holding.holds(position, place))
-        wanted = self._expected(source, origin)
-        spots = (place,) if origin == place else (place, origin)
-        lines = self.nodes[source].span, node.span
-        return Told("missing_reduction", message, *lines, wanted, held, spots, source, 0, origin)
+        wanted, held = self._expected(source, origin), str(self.holding.holds(position, place))
+        return Told("missing_reduction", message, wanted, held, source, 0, origin, (place, origin))
 
     def _partial_operand(self, position: int, place: Place) -> tuple[int, Place] | None:
         """An operand that is a sum over ranks, where the operator needs it added up."""

@@ -66,14 +66,10 @@ def _addends(value: Array, reduction: str, count: int, generator: np.random.Gene
     return [np.where(owner == i, value, value + shift).astype(value.dtype) for i, shift in enumerate(weaker)]
 
 
-def rounding(value: Array, single: Array) -> float:
-    """How much of a tensor is rounding error: the largest change when it is computed in single precision.
-
-    A tensor that is zero but for rounding (the gradient of what softmax ignores, say) has no magnitude of its own to
-    compare differences with; this is one.
-    """
+def largest_gap(value: Array, other: Array) -> float:
+    """How far finite elements of two tensors are apart at most."""
     with np.errstate(all="ignore"):
-        gap = np.abs(value.astype(np.float64) - single.astype(np.float64))
+        gap = np.abs(value.astype(np.float64) - other.astype(np.float64))
     return float(gap[np.isfinite(gap)].max(initial=0.0))
 
 

@@ -69,7 +69,7 @@ def _suggestion(left: Graph, right: Graph, parting: Parting, proves: Callable[[G
     """What makes the right program equal to the left one, said only where that is proved or runs right."""
     if not parting.is_mended:
         return None
-    repaired = mended(left, right, parting.exchanges)
+    repaired = mended(right, parting.exchanges)
     if repaired is None:
         return None
     lines = list(dict.fromkeys(_line(left, right, exchange) for exchange in parting.exchanges))

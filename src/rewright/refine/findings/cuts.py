@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from rewright import ops
@@ -29,33 +30,33 @@ class Cut:
 
 def cut_by_values(case: Case, search: Search, found: Divergence) -> Cut | None:
     """What the ranks should hold at a place, as the cleanest placement with the shapes that they have there."""
-    position, place_ = found.sequential, found.place
-    if not case.sequential.nodes[position].type.dtype.is_float:
+    node = case.sequential.nodes[found.sequential]
+    if not node.type.dtype.is_float:
         return None  # positions and masks are what they are: nothing says what random ones would show
-    fitting = search.holding.by_shapes(position, place_)[:1]
-    fitting = [found.placement] if found.placement is not None else fitting
+    fitting = [found.placement] if found.placement else search.holding.by_shapes(found.sequential, found.place)[:1]
     try:
-        shape = case.sequential.nodes[position].type.shape
-        placement = place(shape, case.program.mesh, fitting[0].printed) if fitting else None
+        likely = [place(node.type.shape, case.program.mesh, placement.printed) for placement in fitting]
     except RewrightError:
         return None
-    if placement is None or placement.partial:
-        return None
-    graphs = case.program.graphs
-    held = [graph.nodes[p].type.shape for graph, p in zip(graphs, place_, strict=True)]
-    is_cut = has_shapes(placement, held) and not is_added_up_later(graphs[0], place_[0])
-    return Cut(position, place_, placement) if is_cut else None
+    return _cut(case, found.sequential, found.place, (placement for placement in likely if not placement.partial))
 
 
 def cut_by_shapes(case: Case, position: int | None, site: Site) -> Cut | None:
     """The same where no values say what belongs there."""
     graphs, mesh = case.program.graphs, case.program.mesh
-    if position is None or len(site) < len(graphs) or is_added_up_later(graphs[0], site[0]):
+    if position is None or len(site) < len(graphs):
         return None
-    shape = case.sequential.nodes[position].type.shape
-    held = [graph.nodes[site[rank]].type.shape for rank, graph in enumerate(graphs)]
-    fitting = next((p for p in placements(shape, mesh) if has_shapes(p, held)), None)
-    return None if fitting is None else Cut(position, tuple(site[rank] for rank in range(len(graphs))), fitting)
+    likely = placements(case.sequential.nodes[position].type.shape, mesh)
+    return _cut(case, position, tuple(site[rank] for rank in range(len(graphs))), likely)
+
+
+def _cut(case: Case, position: int, at: Place, likely: Iterable[Placement]) -> Cut | None:
+    """The first of some placements that has the shapes of the ranks."""
+    graphs = case.program.graphs
+    held = [graph.nodes[p].type.shape for graph, p in zip(graphs, at, strict=True)]
+    if is_added_up_later(graphs[0], at[0]):
+        return None
+    return next((Cut(position, at, placement) for placement in likely if has_shapes(placement, held)), None)
 
 
 def is_added_up_later(graph: Graph, position: int) -> bool:

@@ -13,7 +13,7 @@ from rewright.blame.editing import Site, site_of
 from rewright.blame.localise import Localiser, Parting
 from rewright.blame.repairs import Repair, repaired
 from rewright.blame.slips import slips
-from rewright.blame.wording import Teller
+from rewright.blame.wording import Teller, named
 from rewright.ir.graph import NO_SPAN
 from rewright.ir.types import SourceSpan
 from rewright.refine.case import Case, Ran
@@ -101,12 +101,10 @@ def _spot_by_values(case: Case, ran: Ran, search: Search, found: Divergence, out
     expected = ran.expected(case)
     told = Teller(search).tell(found)
     wanted = str(expected[found.output]) if found.cause == "output" and found.output in expected else told.expected
-    message = f"{told.message} ({_wrong(outputs)})"
     sites = [dict(enumerate(place)) for place in told.places]
     repairs = chain(mended(case.sequential, case.program, search, found), nearby(case, ran, sites, outputs))
-    line = told.sequential if told.sequential != NO_SPAN else None
-    where = Where(told.position, told.rank, told.shown[told.rank] if told.shown else None)
-    finding = Finding(told.kind, message, line, told.distributed, wanted, told.found, None, None, where=where)
+    where = Where(told.position, told.rank, told.shown[told.rank])
+    finding = _finding(case, where, told.kind, f"{told.message} ({_wrong(outputs)})", wanted, told.found)
     sure = found.is_shown and found.cause != "moved"
     return Spot(finding, tuple(outputs), repairs, tuple(sites), sure, cut_by_values(case, search, found), found, search)
 
@@ -129,7 +127,7 @@ def _by_terms(case: Case, proof: Proof, ran: Ran, names: Sequence[str]) -> list[
         partings = localiser.partings(output)
         if partings:
             first = partings[0]
-            places.setdefault((first.span, first.operator), (first, []))[1].append(output)
+            places.setdefault((first.node.span, first.node.op.name), (first, []))[1].append(output)
     ordered = sorted(places.values(), key=lambda item: item[0].position)
     return [
         _spot_by_terms(case, ran, proof.relations[names[0]], localiser, parting, names) for parting, names in ordered
@@ -144,7 +142,7 @@ def _spot_by_terms(
     mail = next((m for one in (parting, origin) if one and (m := localiser.received(one.rank, one.position))), None)
     if mail is not None and origin is not None:
         origin, partial = None, False  # what one rank makes of a message is no addend that others have the rest of
-    what = f"{parting.operator} at {parting.span}"
+    what = named(parting.node)
     if parting.is_end and "Partial" not in relation.placement:
         origin, partial = None, False
         message = (
@@ -154,11 +152,12 @@ def _spot_by_terms(
     elif mail is not None and not partial:
         message = f"rank {parting.rank} computes {what}, and the sequential program has no such result"
     elif origin is not None:
-        message = f"rank {parting.rank} computes {what} from the sum at {origin.span}, which nothing adds up before"
+        read = f"the sum at {origin.node.span}, which nothing adds up before"
+        message = f"rank {parting.rank} computes {what} from {read}"
     elif parting.partial and partial:
         message = f"rank {parting.rank} computes {what} from a sum over ranks that nothing adds up before"
     elif partial:
-        message = f"the sum at {parting.span} is never added up over the ranks"
+        message = f"the sum at {parting.node.span} is never added up over the ranks"
     else:
         message = f"rank {parting.rank} computes {what} from tensors that are right, and its result is not"
     if mail is not None:
@@ -166,22 +165,24 @@ def _spot_by_terms(
         message += f"; it is made of what rank {sender} sent at {sending.span} and rank {parting.rank} received at "
         message += str(receiving.span)
     shown = origin or parting
-    finding = Finding(
-        "missing_reduction" if partial else "wrong_value",
-        f"{message} ({_wrong(outputs)})",
-        shown.sequential if shown.sequential != NO_SPAN else None,
-        shown.span,
-        relation.expected or "Replicate()",
-        'Partial("sum")' if partial else "no part of a tensor of the sequential program",
-        None,
-        None,
-        where=Where(shown.counterpart, shown.rank, shown.position),
-    )
+    kind, held = "wrong_value", "no part of a tensor of the sequential program"
+    if partial:
+        kind, held = "missing_reduction", 'Partial("sum")'
+    where, wanted = Where(shown.counterpart, shown.rank, shown.position), relation.expected or "Replicate()"
+    finding = _finding(case, where, kind, f"{message} ({_wrong(outputs)})", wanted, held)
     sites = [site_of(case.program, place.rank, place.position) for place in (origin, parting) if place is not None]
     cut = cut_by_shapes(case, parting.counterpart, sites[-1])
     return Spot(
         finding, tuple(outputs), nearby(case, ran, sites, outputs), tuple(sites), cut=cut, is_end=parting.is_end
     )
+
+
+def _finding(case: Case, where: Where, kind: str, message: str, expected: str, found: str) -> Finding:
+    """A finding with the lines of the nodes that it is about."""
+    assert where.distributed is not None
+    wanted = NO_SPAN if where.sequential is None else case.sequential.nodes[where.sequential].span
+    held = case.program.graphs[where.rank].nodes[where.distributed].span
+    return Finding(kind, message, None if wanted == NO_SPAN else wanted, held, expected, found, None, None, where=where)
 
 
 def _at_slip(case: Case, twin: Twin, spot: Spot) -> Spot | None:

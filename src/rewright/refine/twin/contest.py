@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
@@ -15,11 +16,12 @@ from rewright.interp.adversarial import SPECIAL, Kind
 from rewright.interp.machine import Settle
 from rewright.interp.placing import cut
 from rewright.interp.ranks import ExecutionFailed, run_ranks
-from rewright.interp.settling import DIGITS, WholeNumbers, coarse, shortest, whole_nodes
+from rewright.interp.settling import WholeNumbers, coarse, shortest, whole_nodes
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 from rewright.ir.placement import Placement
 from rewright.ops.base import Array
+from rewright.ops.facts import DIGITS
 from rewright.refine.shrink.shrinking import elements
 from rewright.refine.twin.culprits import is_extreme, overflows, uncastable, undefined, wrapping
 from rewright.refine.twin.elements import Outputs, Part, clearly_differing, parts, unexplained, worst
@@ -274,17 +276,15 @@ class Contest:
     ) -> Contradiction:
         part, index = shown
         left, right = float(part.expected[index]), float(part.held[index])
-        sizes = {name: tuple(value.shape) for name, value in ran.inputs.items()}
-        example = Counterexample(sizes, part.output, part.place(index), left, right, draw.seed)
+        example = Counterexample.of(ran.inputs, part.output, part.place(index), (left, right), draw.seed)
         reason = f"the output {part.output} differs on {_ON[draw.kind]}{f', {told}' if told else ''}"
         defined = not np.isnan(left)
         return Contradiction(cause, draw, reason, example, condition, defined, ran.inputs, self.twin)
 
     def _failed(self, draw: Draw, error: ExecutionFailed) -> Contradiction:
         inputs = self.twin.draws.draw(draw.seed, draw.trial, kind=draw.kind)
-        sizes = {name: tuple(value.shape) for name, value in inputs.items()}
         name = next(iter(self.twin.sequential.outputs))
-        example = Counterexample(sizes, name, (), float("nan"), float("nan"), draw.seed)
+        example = Counterexample.of(inputs, name, (), (math.nan, math.nan), draw.seed)
         reason = f"the sequential program runs on {_ON[draw.kind]}, and the distributed one fails: {error}"
         return Contradiction("failed", draw, reason, example, inputs=inputs, twin=self.twin)
 

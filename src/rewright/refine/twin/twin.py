@@ -11,19 +11,20 @@ import numpy as np
 from rewright import ops
 from rewright.analysis.meetings import Schedule, match_collectives
 from rewright.interp.adversarial import Draws, plan_draws
-from rewright.interp.placing import Difference, closest, compare, fitting, local_inputs, rounding
+from rewright.interp.placing import Difference, closest, compare, fitting, largest_gap, local_inputs
 from rewright.interp.ranks import Execution, Trial, run, run_ranks
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 from rewright.ir.holders import Holders, holders_of
 from rewright.ir.operator import Unsupported
 from rewright.ir.placement import Placement, RankProgram
+from rewright.ir.sizes import size_symbols
 from rewright.ops.agreement import CollectiveMismatch
 from rewright.ops.base import Array, static
 from rewright.refine.relations.solving import Read, Solved, filled
 from rewright.refine.shrink.shrinking import elements, shrink
 from rewright.refine.twin.resizing import Resize
-from rewright.refine.twin.symbols import at_sizes, default_sizes, program_at_sizes, size_symbols
+from rewright.refine.twin.symbols import at_sizes, default_sizes, program_at_sizes
 from rewright.refine.twin.unspecified import as_inputs, drawn, is_unspecified
 from rewright.refine.verdict import Counterexample
 
@@ -210,12 +211,10 @@ class Twin:
                 wrong[name] = difference, why
         if not wrong:
             return TwinResult(True, "all outputs agree", largest_error=worst, placements=placements)
-        sizes = {name: tuple(value.shape) for name, value in trial.inputs.items()}
         name = next((name for name, (difference, _) in wrong.items() if difference), next(iter(wrong)))
         difference, why = wrong[name]
-        example = difference and Counterexample(
-            sizes, name, difference.index, difference.sequential, difference.distributed, seed
-        )
+        apart = difference and (difference.sequential, difference.distributed)
+        example = difference and apart and Counterexample.of(trial.inputs, name, difference.index, apart, seed)
         return TwinResult(False, why, 0, worst, tuple(wrong), example, placements)
 
     def _place(
@@ -253,11 +252,10 @@ def _everywhere(placement: Placement | None, owners: Holders) -> Placement | Non
 
 def _nothing(inputs: Mapping[str, Array], sequential: Execution, seed: int) -> Counterexample | None:
     """Inputs on which the ranks compute nothing, with an element that the sequential program computes from them."""
-    sizes = {name: tuple(value.shape) for name, value in inputs.items()}
     for name, value in sequential.outputs.items():
         if value.size:
             first = float(np.asarray(value, np.float64).reshape(-1)[0])
-            return Counterexample(sizes, name, (0,) * value.ndim, first, float("nan"), seed)
+            return Counterexample.of(inputs, name, (0,) * value.ndim, (first, float("nan")), seed)
     return None
 
 
@@ -269,10 +267,14 @@ class _Single:
         self.outputs: dict[str, Array] | None = None
 
     def rounding(self, name: str) -> float:
-        """How much of an output is rounding error."""
+        """How much of an output is rounding error: how far single precision is from it.
+
+        A tensor that is zero but for rounding (the gradient of what softmax ignores, say) has no magnitude of its own
+        to compare differences with; this is one.
+        """
         if self.outputs is None:
             self.outputs = run(self.sequential, self.trial.inputs, np.float32).outputs
-        return rounding(self.trial.sequential.outputs[name], self.outputs[name])
+        return largest_gap(self.trial.sequential.outputs[name], self.outputs[name])
 
 
 def _whole(value: Array) -> tuple[tuple[tuple[int, int], ...], ...]:
@@ -311,7 +313,7 @@ def make_twin(
     if why is not None:
         return Unsupported(why)
     shapes = {name: sequential.nodes[p].type.shape for name, p in sequential.outputs.items()}
-    names = size_symbols(sequential).union(*(size_symbols(graph) for graph in program.graphs))
+    names = {name for graph in (sequential, *program.graphs) for name in size_symbols(graph)}
     sizes = {**default_sizes(names), **(sizes or {})} if names else {}
     if names:
         sequential, program = at_sizes(sequential, sizes), program_at_sizes(program, sizes)
