@@ -3,7 +3,15 @@
 import pytest
 
 from rewright import ops
-from rewright.blame.editing import Editor, edit_program, insert_node, replace_node, sites
+from rewright.blame.editing import (
+    Editor,
+    edit_program,
+    insert_node,
+    replace_node,
+    same_occurrence,
+    sites,
+    with_input,
+)
 from rewright.ir.errors import TypeMismatch
 from rewright.ir.graph import Graph, Node, validate
 from tests.programs import ALL, Builder, mlp
@@ -91,3 +99,26 @@ def test_a_node_is_inserted_and_read_from_there_on() -> None:
 def test_what_is_inserted_has_to_fit() -> None:
     with pytest.raises(TypeMismatch, match="is read"):
         insert_node(small(), 2, ops.Reduce("sum", (0,)), [1], 1)
+
+
+def test_an_input_takes_the_place_of_a_node_for_all_readers_or_for_one() -> None:
+    build = Builder("read twice")
+    x = build.tensor("x", (2,))
+    y = build.add(ops.Tanh(), x)
+    build.output("sine", build.add(ops.Sine(), y))
+    build.output("cosine", build.add(ops.Cosine(), y))
+    graph = build.build()
+    everywhere, there = with_input(graph, y, "given"), with_input(graph, y, "given", only=graph.outputs["cosine"])
+    for changed in (everywhere, there):
+        validate(changed)
+        assert changed.inputs.keys() == {"x", "given"}
+    assert names(everywhere) == ["input", "input", "sine", "cosine"]
+    reads = {name: there.nodes[there.nodes[position].operands[0]].op.name for name, position in there.outputs.items()}
+    assert reads == {"sine": "tanh", "cosine": "input"}
+
+
+def test_a_node_is_found_again_by_operator_and_line() -> None:
+    graph = small()
+    longer = insert_node(graph, 1, ops.Cosine(), [0], 0)
+    assert same_occurrence(graph, 2, longer) == 3
+    assert same_occurrence(longer, 1, graph) is None

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from rewright import ops
 from rewright.blame.divergence import Divergence, Search
-from rewright.blame.editing import Edit, Editor, NamedReplacement, Replacement, in_reverse, insert_node, only_operand
+from rewright.blame.editing import Edit, NamedReplacement, in_reverse, insert_node, keeping_type, only_operand
 from rewright.blame.places import Place
 from rewright.blame.repairs import Repair, repaired
 from rewright.blame.wording import differences, named, where
@@ -43,7 +43,8 @@ def _edits(divergence: Divergence, wanted: Node, node: Node, search: Search) -> 
 def _likening(wanted: Node, node: Node) -> Iterator[NamedReplacement]:
     """A node with the number, or the operator, of its counterpart."""
     if not isinstance(wanted.op, ops.Constant):
-        yield f"make the {named(node)} like the one at {wanted.span}", _as_wanted(wanted)
+        text = f"make the {named(node)} like the one at {wanted.span}"
+        yield text, keeping_type(lambda editor, old: editor.add(wanted.op, *old.operands))
     elif len(values := wanted.op.values) == 1 and node.op != replace(wanted.op, tensor=node.type):
         text = f"use {values[0]:g} for the {named(node)}"
         yield text, lambda editor, old: editor.add(ops.Constant(old.type, values))
@@ -64,7 +65,8 @@ def unlike(sequential: Graph, program: RankProgram, position: int, place: Place)
             continue
         if depth > _DEPTH or not all(_is_called_alike(node, wanted) for node in nodes):
             continue
-        if isinstance(wanted.op, ops.Constant) or differences(wanted, nodes[0]):
+        is_other = isinstance(wanted.op, ops.Constant) or differences(wanted, nodes[0])
+        if is_other and not isinstance(wanted.op, ops.Input):
             edits = _likening(wanted, nodes[0])
             yield from repaired(program, (Edit(text, dict(enumerate(there)), build) for text, build in edits))
         for number, operand in enumerate(wanted.operands):
@@ -77,16 +79,6 @@ def unlike(sequential: Graph, program: RankProgram, position: int, place: Place)
 def _is_called_alike(node: Node, wanted: Node) -> bool:
     """Whether two nodes have one operator and as many operands."""
     return type(node.op) is type(wanted.op) and len(node.operands) == len(wanted.operands)
-
-
-def _as_wanted(wanted: Node) -> Replacement:
-    def build(editor: Editor, old: Node) -> int:
-        made = editor.add(wanted.op, *old.operands)
-        if editor.type(made) != old.type:
-            raise TypeMismatch(f"{wanted.op.name} has another type here; keep the operator")
-        return made
-
-    return build
 
 
 def _with_missing(sequential: Graph, program: RankProgram, search: Search, divergence: Divergence) -> Iterator[Repair]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from rewright import ops
-from rewright.analysis.moving import laid_out
+from rewright.analysis.moving import laid_out, readers_behind
 from rewright.blame.cones import Cone
 from rewright.blame.exchanges import Exchange
 from rewright.ir.dims import Dim
@@ -52,51 +52,30 @@ def diagnose(left: Graph, right: Graph, exchange: Exchange, unread: Iterable[str
     missing = [name for name in unread if name in mine.inputs()]
     if missing:
         return Diagnosis("unread_input", f"{missing[0]} is never read by the right program")
-    for rule in (
-        _activation,
-        _soft_cap,
-        _window,
-        _rotary,
-        _eps,
-        _axes,
-        _routing,
-        _norm,
-        _mean,
-        _numbers,
-        _scale,
-        _biases,
-        _sources,
-        _operators,
-    ):
-        found = rule(mine, theirs)
-        if found is not None:
-            is_style = rule is _operators and is_turned(left, exchange.left) and is_turned(right, exchange.right)
-            return _STYLE if is_style else found
+    found = next(((rule, one) for rule in _RULES for one in rule(mine, theirs)), None)
+    if found is not None:
+        is_style = found[0] is _operators and is_turned(left, exchange.left) and is_turned(right, exchange.right)
+        return _STYLE if is_style else found[1]
     if mine.work() == theirs.work() and {p for p, _ in exchange.sources.values()} != set(theirs.leaves):
         return Diagnosis("other_operand", "the same operators read another tensor here")
     return Diagnosis("other_operator", "the two compute something else")
 
 
-def _reached(graph: Graph, position: int, through: tuple[type[Operator], ...]) -> Iterator[Node]:
-    """A node, and what reads it soon after, directly or through operators of some kinds."""
-    reached = {position}
-    for reader, node in enumerate(graph.nodes[position : position + _SOON], position):
-        if reader == position or not reached.isdisjoint(node.operands):
-            yield node
-            if isinstance(node.op, through):
-                reached.add(reader)
+def _reached(graph: Graph, position: int, *through: type[Operator]) -> Iterator[Node]:
+    """A node, and what reads it soon after, directly or through operators that move elements, or of other kinds."""
+    readers = readers_behind(graph, position, (*_MOVING, *through), _SOON)
+    return (graph.nodes[p] for p in (position, *readers))
 
 
 def _turns(graph: Graph, position: int) -> bool:
     """Whether a tensor is an angle, or the sine or cosine of one."""
-    through = (*_MOVING, ops.Divide, ops.DotGeneral)
-    return any(isinstance(node.op, ops.Sine | ops.Cosine) for node in _reached(graph, position, through))
+    reached = _reached(graph, position, ops.Divide, ops.DotGeneral)
+    return any(isinstance(node.op, ops.Sine | ops.Cosine) for node in reached)
 
 
 def is_turned(graph: Graph, position: int) -> bool:
     """Whether a tensor is a product by sines or cosines, or is moved and then multiplied by them."""
-    reached = _reached(graph, position, (*_MOVING, ops.Negate))
-    products = (node for node in reached if isinstance(node.op, ops.Multiply))
+    products = (node for node in _reached(graph, position, ops.Negate) if isinstance(node.op, ops.Multiply))
     return any(_is_made_of_turns(graph, p) for node in products for p in node.operands)
 
 
@@ -256,42 +235,42 @@ def _numbers_apart(mine: _Part, theirs: _Part, *, plain: bool = False) -> tuple[
     return _apart(mine.floats(plain=plain), theirs.floats(plain=plain))
 
 
-def _window(mine: _Part, theirs: _Part) -> Diagnosis | None:
+def _window(mine: _Part, theirs: _Part) -> Iterator[Diagnosis]:
     whole = not mine.nodes[-1].type.dtype.is_float and not theirs.nodes[-1].type.dtype.is_float
     if not whole and "compare" not in mine.names | theirs.names:
-        return None
+        return
     if mine.names & {"sine", "cosine", "dot_general", "top_k"}:
-        return None
+        return
     only, others = _apart(mine.integers(), theirs.integers())
     directions = _directions(mine), _directions(theirs)
     if len(only) == len(others) == 1 and abs(only[0] - others[0]) == 1:
-        return Diagnosis("window_off_by_one", f"a bound of the mask is {others[0]} where the left has {only[0]}")
+        yield Diagnosis("window_off_by_one", f"a bound of the mask is {others[0]} where the left has {only[0]}")
     if only and others:
-        return Diagnosis("window", f"the mask has the bounds {_list(others)} where the left has {_list(only)}")
+        yield Diagnosis("window", f"the mask has the bounds {_list(others)} where the left has {_list(only)}")
     if only:
-        return Diagnosis("window", f"the mask lacks the bound {_list(only)} of the left: the window is not applied")
+        yield Diagnosis("window", f"the mask lacks the bound {_list(only)} of the left: the window is not applied")
     if others:
-        return Diagnosis("window", f"the mask has the bound {_list(others)}, which the left has not: a window too many")
+        yield Diagnosis("window", f"the mask has the bound {_list(others)}, which the left has not: a window too many")
     if not all(directions) and any(directions):
-        return None  # one side only applies a mask that both have: something else is between the two
+        return  # one side only applies a mask that both have: something else is between the two
     if directions[0] != directions[1]:
-        return Diagnosis(
+        yield Diagnosis(
             "window_off_by_one", f"the mask compares {directions[1]} where the left compares {directions[0]}"
         )
-    return Diagnosis("mask", "the mask is another one")
+    yield Diagnosis("mask", "the mask is another one")
 
 
 def _directions(part: _Part) -> str:
     return ", ".join(n.op.direction for n in part.nodes if isinstance(n.op, ops.Compare))
 
 
-def _activation(mine: _Part, theirs: _Part) -> Diagnosis | None:
+def _activation(mine: _Part, theirs: _Part) -> Iterator[Diagnosis]:
     own, other = (_functions(part) for part in (mine, theirs))
     if theirs.is_rotary() or mine.is_rotary():
-        return None
+        return
     if own == other or not own or not other:
-        return None
-    return Diagnosis("activation", f"the activation is made with {_list(other)} where the left has {_list(own)}")
+        return
+    yield Diagnosis("activation", f"the activation is made with {_list(other)} where the left has {_list(own)}")
 
 
 def _functions(part: _Part) -> list[str]:
@@ -300,71 +279,68 @@ def _functions(part: _Part) -> list[str]:
     return [text for name, text in _ACTIVATIONS.items() if name in names]
 
 
-def _soft_cap(mine: _Part, theirs: _Part) -> Diagnosis | None:
+def _soft_cap(mine: _Part, theirs: _Part) -> Iterator[Diagnosis]:
     for part, other, *_, side in _sides(mine, theirs):
         if "tanh" in part.names and "tanh" not in other.names:
             cap = [v for v in _numbers_apart(part, other)[0] if v > 1]
             number = f" of {cap[0]:g}" if cap else ""
-            return Diagnosis("soft_cap", f"a soft cap{number} by tanh is {side if part is mine else 'one too many'}")
+            yield Diagnosis("soft_cap", f"a soft cap{number} by tanh is {side if part is mine else 'one too many'}")
     if "tanh" in mine.names & theirs.names and mine.work() == theirs.work():
         own, caps = _numbers_apart(mine, theirs)
         divisors = [part.beside(ops.Divide, first=1) for part in (mine, theirs)]
         if len(own) == len(caps) == 1 and own[0] in divisors[0] and caps[0] in divisors[1]:
-            return Diagnosis("soft_cap", f"a soft cap by tanh is {caps[0]:g} where the left has {own[0]:g}")
-    return None
+            yield Diagnosis("soft_cap", f"a soft cap by tanh is {caps[0]:g} where the left has {own[0]:g}")
 
 
-def _rotary(mine: _Part, theirs: _Part) -> Diagnosis | None:
+def _rotary(mine: _Part, theirs: _Part) -> Iterator[Diagnosis]:
     own, other = mine.is_rotary(), theirs.is_rotary()
     if not own and not other:
-        return None
+        return
     if own != other:
         which = "the right program applies none" if own else "the left program applies none"
-        return Diagnosis("rotary", f"a rotary embedding is applied on one side only: {which}")
+        yield Diagnosis("rotary", f"a rotary embedding is applied on one side only: {which}")
     if mine.names & {"sine", "cosine", "power", "divide"} and mine.floats() != theirs.floats():
-        return Diagnosis(
+        yield Diagnosis(
             "rotary_frequencies", f"the angles use {_list(theirs.floats())}, the left {_list(mine.floats())}"
         )
     own_numbers, others = _numbers_apart(mine, theirs)
     if own_numbers and others:
         text = f"sines and cosines are scaled by {_list(others)} where the left has {_list(own_numbers)}"
-        return Diagnosis("rotary_scale", text)
+        yield Diagnosis("rotary_scale", text)
     turning = [bool(part.names & {"sine", "cosine"}) for part in (mine, theirs)]
     if turning[0] != turning[1] and not (own_numbers or others or {"slice", "transpose"} & (mine.names | theirs.names)):
         text = "the angles are others: positions are counted otherwise, or frequencies are"
-        return Diagnosis("rotary_positions", text)
-    return _STYLE
+        yield Diagnosis("rotary_positions", text)
+    yield _STYLE
 
 
-def _eps(mine: _Part, theirs: _Part) -> Diagnosis | None:
+def _eps(mine: _Part, theirs: _Part) -> Iterator[Diagnosis]:
     if not {"add"} <= mine.names & theirs.names:
-        return None
+        return
     own, other = _numbers_apart(mine, theirs)
     if len(own) == len(other) == 1 and max(own[0], other[0]) < _LITTLE and min(own[0], other[0]) > 0:
-        return Diagnosis("eps", f"the number that is added is {other[0]:g} where the left adds {own[0]:g}")
+        yield Diagnosis("eps", f"the number that is added is {other[0]:g} where the left adds {own[0]:g}")
     below = mine.adds_below_root(), theirs.adds_below_root()
     if own == other and None not in below and below[0] != below[1]:
         ours, others = ("below", "to") if below[0] else ("to", "below")
-        return Diagnosis("eps", f"a number is added {others} the root where the left adds it {ours} the root")
-    return None
+        yield Diagnosis("eps", f"a number is added {others} the root where the left adds it {ours} the root")
 
 
-def _axes(mine: _Part, theirs: _Part) -> Diagnosis | None:
+def _axes(mine: _Part, theirs: _Part) -> Iterator[Diagnosis]:
     sizes = [[_reduced(part, n) for n in part.nodes if isinstance(n.op, ops.Reduce)] for part in (mine, theirs)]
     if sizes[0] and sizes[1] and sorted(map(str, sizes[0])) != sorted(map(str, sizes[1])):
         text = f"elements are reduced over {_list(sizes[1])} where the left reduces over {_list(sizes[0])}"
         if set(map(str, sizes[0])) == set(map(str, sizes[1])) and mine.names & _ROOTS and theirs.names & _ROOTS:
             more = "left" if len(sizes[0]) > len(sizes[1]) else "right"
-            return Diagnosis(
+            yield Diagnosis(
                 "norm", f"the {more} program takes one more mean: it is subtracted in one of the norms alone"
             )
         if "exponential" in mine.names | theirs.names:
             if mine.rows() == theirs.rows():
                 kind = "window_off_by_one" if abs(sizes[0][0] - sizes[1][0]) == 1 else "window"
-                return Diagnosis(kind, f"{text}: more of equal rows is left out, as by windows of two lengths")
-            return Diagnosis("softmax_axes", f"{text}: a softmax over other elements, as before a choice or after it")
-        return Diagnosis("norm_axes", f"{text}: a norm over other axes, across heads or per head")
-    return None
+                yield Diagnosis(kind, f"{text}: more of equal rows is left out, as by windows of two lengths")
+            yield Diagnosis("softmax_axes", f"{text}: a softmax over other elements, as before a choice or after it")
+        yield Diagnosis("norm_axes", f"{text}: a norm over other axes, across heads or per head")
 
 
 def _reduced(part: _Part, node: Node) -> int:
@@ -377,48 +353,40 @@ def _number(size: Dim) -> int:
     return size if isinstance(size, int) else 1
 
 
-def _routing(mine: _Part, theirs: _Part) -> Diagnosis | None:
+def _routing(mine: _Part, theirs: _Part) -> Iterator[Diagnosis]:
     if "top_k" in mine.names | theirs.names or "sort" in mine.names | theirs.names:
-        return Diagnosis("routing", "experts are chosen or weighted otherwise")
-    return None
+        yield Diagnosis("routing", "experts are chosen or weighted otherwise")
 
 
-def _norm(mine: _Part, theirs: _Part) -> Diagnosis | None:
+def _norm(mine: _Part, theirs: _Part) -> Iterator[Diagnosis]:
     for one, other, only, without, _ in _sides(mine, theirs):
         if one.names & _ROOTS and "reduce" in one.names and not other.names & _ROOTS:
-            return Diagnosis("norm", f"the {only} program normalises here, and the {without} one does not")
-    return None
-
-
-def _mean(mine: _Part, theirs: _Part) -> Diagnosis | None:
+            yield Diagnosis("norm", f"the {only} program normalises here, and the {without} one does not")
     for one, other, only, without, _ in _sides(mine, theirs):
         subtracts = {"reduce", "subtract"} <= one.names and "exponential" not in one.names
         if subtracts and not other.names & {"reduce", "subtract"}:
-            return Diagnosis("norm", f"the {only} program subtracts a mean here, and the {without} one does not")
-    return None
+            yield Diagnosis("norm", f"the {only} program subtracts a mean here, and the {without} one does not")
 
 
-def _numbers(mine: _Part, theirs: _Part) -> Diagnosis | None:
+def _numbers(mine: _Part, theirs: _Part) -> Iterator[Diagnosis]:
     own, other = _numbers_apart(mine, theirs)
     if bool(own) != bool(other) and mine.work() == theirs.work():
         own, other = _numbers_apart(mine, theirs, plain=True)
     if own and other:
-        return Diagnosis("wrong_constant", f"the number {_list(other)} is used where the left has {_list(own)}")
-    return None
+        yield Diagnosis("wrong_constant", f"the number {_list(other)} is used where the left has {_list(own)}")
 
 
-def _scale(mine: _Part, theirs: _Part) -> Diagnosis | None:
+def _scale(mine: _Part, theirs: _Part) -> Iterator[Diagnosis]:
     factors = [sorted(part.beside(ops.Multiply)) for part in (mine, theirs)]
     twice = [value for value in Counter(factors[1]) - Counter(factors[0]) if value in factors[0]]
     if twice:
-        return Diagnosis("extra_scale", f"the right program scales by {_list(twice)} more often than the left")
+        yield Diagnosis("extra_scale", f"the right program scales by {_list(twice)} more often than the left")
     for part, without, *names, side in _sides(mine, theirs):
         for kinds, kind, text in _READ:
             own, _ = _numbers_apart(part, without, plain=kind == "number")  # also where that is one
             read = [v for v in own if v and v in part.beside(*kinds)]
             if read:
-                return Diagnosis(f"{side}_{kind}", text.format(names[0], _list(read), names[1]))
-    return None
+                yield Diagnosis(f"{side}_{kind}", text.format(names[0], _list(read), names[1]))
 
 
 _READ: tuple[tuple[tuple[type[Operator], ...], str, str], ...] = (
@@ -428,29 +396,44 @@ _READ: tuple[tuple[tuple[type[Operator], ...], str, str], ...] = (
 )
 
 
-def _biases(mine: _Part, theirs: _Part) -> Diagnosis | None:
+def _biases(mine: _Part, theirs: _Part) -> Iterator[Diagnosis]:
     for part, without, only, other, side in _sides(mine, theirs):
         own = sorted(set(part.added()) - without.inputs())
         if own:
-            return Diagnosis(f"{side}_bias", f"the {only} program adds {_list(own)} here, and the {other} one does not")
-    return None
+            yield Diagnosis(f"{side}_bias", f"the {only} program adds {_list(own)} here, and the {other} one does not")
 
 
-def _sources(mine: _Part, theirs: _Part) -> Diagnosis | None:
+def _sources(mine: _Part, theirs: _Part) -> Iterator[Diagnosis]:
     own, other = _apart(sorted(mine.inputs()), sorted(theirs.inputs()))
     if own and other:
-        return Diagnosis("other_input", f"{_list(other)} is read where the left reads {_list(own)}")
-    return None
+        yield Diagnosis("other_input", f"{_list(other)} is read where the left reads {_list(own)}")
 
 
-def _operators(mine: _Part, theirs: _Part) -> Diagnosis | None:
+def _operators(mine: _Part, theirs: _Part) -> Iterator[Diagnosis]:
     own, other = _apart(sorted(mine.names - _LEAVES), sorted(theirs.names - _LEAVES))
     if mine.moves() != theirs.moves() and not own and not other:
-        return Diagnosis("other_order", "elements are moved otherwise: other slices, heads or groups")
+        yield Diagnosis("other_order", "elements are moved otherwise: other slices, heads or groups")
     if own or other:
         shown = [f"{side} has {_list(names)}" for side, names in (("the left", own), ("the right", other)) if names]
-        return Diagnosis("other_operator", f"only {', only '.join(shown)}")
-    return None
+        yield Diagnosis("other_operator", f"only {', only '.join(shown)}")
+
+
+_RULES = (
+    _activation,
+    _soft_cap,
+    _window,
+    _rotary,
+    _eps,
+    _axes,
+    _routing,
+    _norm,
+    _numbers,
+    _scale,
+    _biases,
+    _sources,
+    _operators,
+)
+"""The first that says something is told."""
 
 
 def _list(values: Sequence[object]) -> str:

@@ -55,6 +55,18 @@ def with_attributes(**changes: object) -> Replacement:
     return build
 
 
+def keeping_type(build: Replacement) -> Replacement:
+    """Builds what has the type of the node that it stands for, and nothing else."""
+
+    def checked(editor: Editor, node: Node) -> int:
+        made = build(editor, node)
+        if editor.type(made) != node.type:
+            raise TypeMismatch(f"what stands for {node.op.name} has the type {editor.type(made)}, and not {node.type}")
+        return made
+
+    return checked
+
+
 def in_reverse(editor: Editor, node: Node) -> int:
     """Builds the same operator on its operands in reverse, of which ranks may have different numbers."""
     return editor.add(node.op, *reversed(node.operands))

@@ -133,10 +133,7 @@ class Holding:
         found = list(placements(shape, self.mesh, "Partial(sum)", "Partial(max)"))
         for size, runs in self._irregular:
             for axis in (axis for axis, length in enumerate(shape) if length == size):
-                found.append(_cut_along(shape, axis, runs))
+                whole = place(shape, self.mesh, ("Replicate()",)).runs[0]
+                cut = tuple((*whole[:axis], own, *whole[axis + 1 :]) for own in runs)
+                found.append(Placement(cut, (f"a cut of axis {axis}",)))
         return found
-
-
-def _cut_along(shape: tuple[int, ...], axis: int, runs: tuple[AxisRuns, ...]) -> Placement:
-    whole = tuple(((0, length),) if length else () for length in shape)
-    return Placement(tuple((*whole[:axis], own, *whole[axis + 1 :]) for own in runs), (f"a cut of axis {axis}",))

@@ -12,11 +12,14 @@ from functools import cached_property
 
 from rewright import ops
 from rewright.analysis.meetings import Meeting, match_collectives
-from rewright.analysis.moving import LAYING_OUT
+from rewright.analysis.moving import LAYING_OUT, readers_behind
 from rewright.blame.regions import unknown_behind
 from rewright.ir.graph import Node
 from rewright.lifting.programs import Lifted, Lifter
 from rewright.lifting.terms.value import Addend, Pieces, Value
+
+_SOON = 200
+"""So many operators after a tensor what reads it is looked for."""
 
 
 @dataclass(frozen=True)
@@ -210,16 +213,8 @@ class Localiser:
     def _readers(self, home: int, operator: type) -> list[int]:
         """Nodes of one operator that read a node, directly or through layout."""
         graph = self.sequential.graph
-        reach = {home}
-        found: list[int] = []
-        for position in range(home + 1, min(home + 200, len(graph.nodes))):
-            node = graph.nodes[position]
-            if any(p in reach for p in node.operands):
-                if isinstance(node.op, operator):
-                    found.append(position)
-                if isinstance(node.op, LAYING_OUT):
-                    reach.add(position)
-        return found
+        readers = readers_behind(graph, home, soon=_SOON)
+        return [position for position in readers if isinstance(graph.nodes[position].op, operator)]
 
 
 def addends(value: Value) -> Iterator[Addend]:

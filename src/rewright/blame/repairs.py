@@ -11,9 +11,18 @@ from itertools import islice
 
 from rewright import ops
 from rewright.analysis.moving import LAYING_OUT
-from rewright.blame.editing import Edit, Editor, NamedReplacement, Replacement, Site, only_operand, with_attributes
+from rewright.blame.editing import (
+    Edit,
+    Editor,
+    NamedReplacement,
+    Replacement,
+    Site,
+    keeping_type,
+    only_operand,
+    with_attributes,
+)
 from rewright.blame.slips import compared, moved_constants, moved_slices, reordered
-from rewright.ir.errors import TypeMismatch
+from rewright.blame.wording import named
 from rewright.ir.graph import Graph, Node
 from rewright.ir.operator import Operator
 from rewright.ir.placement import Mesh, RankProgram
@@ -144,7 +153,7 @@ def groups_over(mesh: Mesh) -> Iterator[tuple[str, Groups]]:
 
 
 def _at_collective(program: RankProgram, rank: int, node: Node) -> Iterator[NamedReplacement]:
-    op, name = node.op, f"{node.op.name} at {node.span}"
+    op, name = node.op, named(node)
     if program.graphs[rank].nodes[node.operands[0]].type == node.type if node.operands else False:
         yield f"remove the {name}", only_operand(0)
     if isinstance(op, ops.AllReduce | ops.ReduceScatter):
@@ -154,7 +163,8 @@ def _at_collective(program: RankProgram, rank: int, node: Node) -> Iterator[Name
     if isinstance(op, ops.GroupCollective) and not isinstance(op, ops.CollectiveBroadcast):  # it has one source
         for axis, groups in groups_over(program.mesh):
             if groups != op.groups:
-                yield f"call the {name} over {axis}", _over(groups)
+                # Its result goes to a tensor that the program made for it.
+                yield f"call the {name} over {axis}", keeping_type(with_attributes(groups=groups))
     if isinstance(op, ops.CollectivePermute):
         pairs = tuple((target, source) for source, target in op.pairs)
         yield f"turn the direction of the {name}", with_attributes(pairs=pairs)
@@ -198,18 +208,5 @@ def _times(factor: float) -> Replacement:
     def build(editor: Editor, node: Node) -> int:
         value = editor.add(node.op, *node.operands)
         return editor.add(ops.Multiply(), value, editor.add(ops.Constant(node.type, (factor,))))
-
-    return build
-
-
-def _over(groups: Groups) -> Replacement:
-    """The collective among others; its result goes to a tensor that the program made for it, and so keeps its size."""
-    among = with_attributes(groups=groups)
-
-    def build(editor: Editor, node: Node) -> int:
-        made = among(editor, node)
-        if editor.type(made) != node.type:
-            raise TypeMismatch(f"{node.op.name} over {groups} gives another size than there is room for")
-        return made
 
     return build

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from rewright.blame.diagnosis import Diagnosis, diagnose, is_turned
 from rewright.blame.exchanges import Exchange, Parting, Search, mended
 from rewright.blame.layouts import Numbers
+from rewright.blame.wording import named
 from rewright.equiv.inputs.weights import MAP_SPAN
 from rewright.ir.graph import NO_SPAN, Graph, Node
 from rewright.ir.types import SourceSpan
@@ -80,12 +81,12 @@ def _suggestion(left: Graph, right: Graph, parting: Parting, proves: Callable[[G
 
 def _line(left: Graph, right: Graph, exchange: Exchange) -> str:
     mine, theirs = left.nodes[exchange.left], right.nodes[exchange.right]
-    return f"compute the {theirs.op.name} at {theirs.span} as the {mine.op.name} at {mine.span}"
+    return f"compute the {named(theirs)} as the {named(mine)}"
 
 
 def _place(node: Node) -> str:
     module = f" in {node.span.module_path}" if node.span.module_path else ""
-    return f"{node.op.name} at {node.span}{module}"
+    return f"{named(node)}{module}"
 
 
 def _span(node: Node | None) -> SourceSpan | None:

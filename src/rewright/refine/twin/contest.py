@@ -23,7 +23,7 @@ from rewright.ir.placement import Placement
 from rewright.ops.base import Array
 from rewright.ops.facts import DIGITS
 from rewright.refine.shrink.shrinking import elements
-from rewright.refine.twin.culprits import is_extreme, overflows, uncastable, undefined, wrapping
+from rewright.refine.twin.culprits import overflows, uncastable, undefined, wrapping
 from rewright.refine.twin.elements import Outputs, Part, clearly_differing, parts, unexplained, worst
 from rewright.refine.twin.twin import Twin
 from rewright.refine.verdict import Counterexample
@@ -191,7 +191,7 @@ class Contest:
         pairs = list(zip(self._graphs, self._all_values(ran), strict=True))
         if draw.kind is Kind.LARGE and any(overflows(graph, held) for graph, held in pairs):
             return None  # what an infinity that no real number is goes into may be finite again, and another number
-        if draw.kind in RARE and any(is_extreme(graph, held) for graph, held in pairs):
+        if draw.kind in RARE and any(overflows(graph, held, or_vanishes=True) for graph, held in pairs):
             # Numbers are too large for floats, or too small, which is no difference of functions.
             masks = [m & np.isfinite(part.expected + part.held) for m, part in zip(masks, ran.parts, strict=True)]
             if not any(mask.any() for mask in masks):

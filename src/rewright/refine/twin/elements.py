@@ -35,6 +35,12 @@ class Part:
         """Whether rounding may explain a difference."""
         return self.expected.dtype.kind == "f"
 
+    @property
+    def gap(self) -> Array:
+        """How far each element is off."""
+        with np.errstate(all="ignore"):
+            return np.abs(self.expected.astype(np.float64) - self.held.astype(np.float64))
+
     def place(self, where: tuple[int, ...]) -> tuple[int, ...]:
         """The index in the whole output of an element of the part."""
         runs = self.placement.runs[self.rank]
@@ -88,10 +94,9 @@ def unexplained(found: Sequence[Part], again: Callable[[int], list[Part]]) -> li
             break
         for number, (part, other) in enumerate(zip(found, again(seed), strict=True)):
             reach[number] = np.maximum(reach[number], _moved(part, other))
+            # What is not a number differs from every number, unless rounding makes numbers of it.
             with np.errstate(all="ignore"):
-                gap = np.abs(part.expected.astype(np.float64) - part.held.astype(np.float64))
-                # What is not a number differs from every number, unless rounding makes numbers of it.
-                masks[number] &= ~(gap <= _TIMES * reach[number]) & (reach[number] < np.inf)
+                masks[number] &= ~(part.gap <= _TIMES * reach[number]) & (reach[number] < np.inf)
     return masks
 
 
@@ -118,7 +123,5 @@ def clearly_differing(part: Part, relative: float) -> Array:
 
 def worst(part: Part, mask: Array) -> tuple[int, ...]:
     """The element of those in a mask that differs most; what is not a number comes first."""
-    with np.errstate(all="ignore"):
-        gap = np.abs(part.expected.astype(np.float64) - part.held.astype(np.float64))
-    gap = np.where(mask, np.where(np.isnan(gap), np.inf, gap), -1.0)
+    gap = np.where(mask, np.where(np.isnan(part.gap), np.inf, part.gap), -1.0)
     return tuple(int(k) for k in np.unravel_index(int(np.argmax(gap)), gap.shape))

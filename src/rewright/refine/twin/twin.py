@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache, partial
 from itertools import chain
 
 import numpy as np
@@ -17,7 +18,7 @@ from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 from rewright.ir.holders import Holders, holders_of
 from rewright.ir.operator import Unsupported
-from rewright.ir.placement import Placement, RankProgram
+from rewright.ir.placement import Placement, RankProgram, place
 from rewright.ir.sizes import size_symbols
 from rewright.ops.agreement import CollectiveMismatch
 from rewright.ops.base import Array, static
@@ -195,7 +196,7 @@ class Twin:
         placements: dict[str, Placement | None] = {}
         wrong: dict[str, tuple[Difference | None, str]] = {}
         worst = 0.0
-        single = _Single(self.sequential, trial)
+        rounding = _rounding(self.sequential, trial)
         for name in trial.sequential.outputs if outputs is None else outputs:
             if wrong and stop_early:
                 break
@@ -204,7 +205,9 @@ class Twin:
                 missing = [rank for rank, execution in enumerate(trial.ranks) if name not in execution.outputs]
                 wrong[name] = None, f"rank {missing[0]} has no output {name!r}"
                 continue
-            placements[name], difference, why = self._place(name, trial, expected.get(name), single, owners)
+            placements[name], difference, why = self._place(
+                name, trial, expected.get(name), owners, partial(rounding, name)
+            )
             placements[name] = _everywhere(placements[name], owners)
             worst = max(worst, difference.relative if difference else 0.0)
             if why:
@@ -218,13 +221,13 @@ class Twin:
         return TwinResult(False, why, 0, worst, tuple(wrong), example, placements)
 
     def _place(
-        self, name: str, trial: Trial, expected: Placement | None, single: _Single, owners: Holders
+        self, name: str, trial: Trial, expected: Placement | None, owners: Holders, rounding: Callable[[], float]
     ) -> tuple[Placement | None, Difference | None, str]:
         """The placement that holds, the largest difference, and why the output is wrong (empty if it is not)."""
         value, held = trial.sequential.outputs[name], [trial.ranks[rank].outputs[name] for rank in owners.ranks]
         mesh, expected = owners.mesh, None if expected is None else owners.restrict(expected)
         difference: Difference | None = None
-        for floor in (lambda: 0.0, lambda: single.rounding(name)):
+        for floor in (lambda: 0.0, rounding):
             try:
                 placement = expected or fitting(value, held, mesh, floor())
                 difference = placement and compare(value, held, placement, mesh, floor())
@@ -237,8 +240,7 @@ class Twin:
             is_ = f"it is {found}" if found else "it fits no placement"
             return found, difference, f"output {name!r} does not have the placement {expected}; {is_}"
         if all(tensor.shape == value.shape for tensor in held):
-            everywhere = Placement(tuple(_whole(value) for _ in held), ("Replicate()",) * len(mesh.axes))
-            difference = compare(value, held, everywhere, mesh)
+            difference = compare(value, held, place(value.shape, mesh, ("Replicate()",)), mesh)
         else:
             difference = closest(value, held, mesh)
         return None, difference, f"output {name!r} fits no placement"
@@ -259,26 +261,14 @@ def _nothing(inputs: Mapping[str, Array], sequential: Execution, seed: int) -> C
     return None
 
 
-class _Single:
-    """The sequential program of a trial in single precision, run when it is first asked for."""
+def _rounding(sequential: Graph, trial: Trial) -> Callable[[str], float]:
+    """How far single precision is from an output, run when it is first asked for.
 
-    def __init__(self, sequential: Graph, trial: Trial) -> None:
-        self.sequential, self.trial = sequential, trial
-        self.outputs: dict[str, Array] | None = None
-
-    def rounding(self, name: str) -> float:
-        """How much of an output is rounding error: how far single precision is from it.
-
-        A tensor that is zero but for rounding (the gradient of what softmax ignores, say) has no magnitude of its own
-        to compare differences with; this is one.
-        """
-        if self.outputs is None:
-            self.outputs = run(self.sequential, self.trial.inputs, np.float32).outputs
-        return largest_gap(self.trial.sequential.outputs[name], self.outputs[name])
-
-
-def _whole(value: Array) -> tuple[tuple[tuple[int, int], ...], ...]:
-    return tuple(((0, size),) if size else () for size in value.shape)
+    A tensor that is zero but for rounding (the gradient of what softmax ignores, say) has no magnitude of its own to
+    compare differences with; this is one.
+    """
+    single = cache(lambda: run(sequential, trial.inputs, np.float32).outputs)
+    return lambda name: largest_gap(trial.sequential.outputs[name], single()[name])
 
 
 LARGEST = 1 << 23
@@ -319,27 +309,27 @@ def make_twin(
         sequential, program = at_sizes(sequential, sizes), program_at_sizes(program, sizes)
     schedule = match_collectives(program.graphs)
     if elements((sequential, *program.graphs)) <= largest:
-        resize = Resize(shapes, sizes)
-        return Twin(
-            sequential,
-            program,
-            plan_draws(sequential, program.graphs, program.inputs),
-            schedule,
-            resize=resize,
-            solved=solved,
-        )
+        draws = plan_draws(sequential, program.graphs, program.inputs)
+        return Twin(sequential, program, draws, schedule, resize=Resize(shapes, sizes), solved=solved)
     if solved:
         return Unsupported("the programs are too large to execute, and inputs given by equations are not shrunk")
+    small = shrunk(sequential, program, schedule, Resize(shapes, sizes))
+    left = 0 if isinstance(small, Unsupported) else elements((small.sequential, *small.program.graphs))
+    if left > MARGIN * largest:
+        return Unsupported(
+            f"the programs have {elements((sequential, *program.graphs)):.1e} elements, and shrinking them "
+            f"consistently leaves {left:.1e}, too many to execute"
+        )
+    return small
+
+
+def shrunk(sequential: Graph, program: RankProgram, schedule: Schedule, resize: Resize) -> Twin | Unsupported:
+    """The twin of programs at the smallest sizes that are consistent, or why there are none."""
     small = shrink(sequential, program, schedule)
     if isinstance(small, Unsupported):
         return small
-    if small.elements() > MARGIN * largest:
-        return Unsupported(
-            f"the programs have {elements((sequential, *program.graphs)):.1e} elements, and shrinking them "
-            f"consistently leaves {small.elements():.1e}, too many to execute"
-        )
     draws = plan_draws(small.sequential, small.program.graphs, small.program.inputs)
-    return Twin(small.sequential, small.program, draws, schedule, True, Resize(shapes, sizes, small.scales))
+    return Twin(small.sequential, small.program, draws, schedule, True, replace(resize, scales=small.scales))
 
 
 def _obstacle(sequential: Graph, program: RankProgram, solved: Solved) -> str | None:
