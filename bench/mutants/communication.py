@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from bench.mutants.model import Bug, Place, only_operand, with_attributes
+from bench.mutants.model import Bug, Place
 from rewright import ops
 from rewright.analysis.moving import LAYING_OUT
+from rewright.blame.editing import Editor, Replacement, only_operand, with_attributes
 from rewright.ir.dims import Dim, divide
 from rewright.ir.errors import TypeMismatch
 from rewright.ir.graph import Node
 from rewright.ir.placement import Mesh
 from rewright.ops.collectives import Groups
-from rewright.refine.blame.editing import Editor, Replacement
 
 OTHER_KIND = {"sum": "maximum", "maximum": "sum", "minimum": "maximum", "product": "sum", "and": "or", "or": "and"}
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from bench.mutants.model import Bug, Place, in_reverse, only_operand, with_attributes
+from bench.mutants.model import Bug, Place
 from rewright import ops
+from rewright.blame.editing import Editor, Replacement, in_reverse, only_operand, with_attributes
 from rewright.ir.dims import Dim
 from rewright.ir.graph import Node
-from rewright.refine.blame.editing import Editor, Replacement
 
 STRICTER = {"LT": "LE", "LE": "LT", "GT": "GE", "GE": "GT"}
 

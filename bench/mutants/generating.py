@@ -11,8 +11,8 @@ from bench.mutants import communication, computation
 from bench.mutants.model import Mutant, Place, apply, places
 from bench.mutants.placements import loading_bugs
 from rewright import ops
+from rewright.blame.editing import Replacement
 from rewright.ir.placement import RankProgram
-from rewright.refine.blame.editing import Replacement
 
 MutantKind = Literal[
     "bias_before_reduction",

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
-from typing import Any, cast
+from dataclasses import dataclass
 
 from rewright.analysis.moving import laid_out
+from rewright.blame.editing import Replacement, Site, edit_program, sites
 from rewright.ir.errors import TypeMismatch
 from rewright.ir.graph import Graph, Node
 from rewright.ir.operator import Operator
 from rewright.ir.placement import RankProgram
 from rewright.ir.types import SourceSpan
-from rewright.refine.blame.editing import Editor, Replacement, Site, edit_program, sites
 
 
 @dataclass(frozen=True)
@@ -85,25 +84,6 @@ class Place:
 Bug = tuple[str, str, Replacement]
 """Kind, description, and what to build in the place of the node."""
 Family = Callable[[Place], Iterator[Bug]]
-
-
-def with_attributes(**changes: object) -> Replacement:
-    """Builds the same operator with some attributes changed."""
-
-    def build(editor: Editor, node: Node) -> int:
-        return editor.add(replace(cast(Any, node.op), **changes), *node.operands)
-
-    return build
-
-
-def in_reverse(editor: Editor, node: Node) -> int:
-    """Builds the same operator on its operands in reverse, of which ranks may have different numbers."""
-    return editor.add(node.op, *reversed(node.operands))
-
-
-def only_operand(index: int) -> Replacement:
-    """Leaves the node out: its readers read one of its operands."""
-    return lambda editor, node: node.operands[index]
 
 
 def places(program: RankProgram) -> Iterator[Place]:

@@ -11,8 +11,8 @@ import torch.nn.functional as functional
 from torch import nn
 
 import rewright as rw
+from rewright.blame.exchanges import Exchange, Search
 from rewright.equiv.engine import equiv
-from rewright.equiv.findings.divergence import Exchange, Search
 from rewright.equiv.lemmas.equations import Prover
 from rewright.ops.base import Array
 from tests.equiv.decoders import PLAIN, captured

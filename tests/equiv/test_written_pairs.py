@@ -12,10 +12,10 @@ import torch
 from torch import nn
 
 import rewright as rw
+from rewright.blame.diagnosis import diagnose
+from rewright.blame.exchanges import Search
 from rewright.equiv.engine import Equivalence, equiv
-from rewright.equiv.findings.diagnosis import diagnose
-from rewright.equiv.findings.divergence import Search
-from rewright.equiv.inputs.alignment import Numbers
+from rewright.equiv.inputs.alignment import numbers_of
 from rewright.refine.relations.known import input_relations
 from rewright.refine.twin.twin import Twin, make_twin
 from tests.equiv import written_blocks, written_pairs, written_sequences
@@ -83,7 +83,9 @@ def test_eps_is_found_where_one_side_holds_tokens_in_one_row() -> None:
     known = input_relations(left, right, None)
     twin = make_twin(left, replace(right, inputs={**known.inferred.first, **known.placements}))
     assert isinstance(twin, Twin)
-    parting = Search(left, right.graphs[0], Numbers(twin), loosely=True).run()
+    numbers = numbers_of(twin)
+    assert numbers is not None
+    parting = Search(left, right.graphs[0], numbers, loosely=True).run()
     assert parting is not None
     assert parting.is_mended
     assert diagnose(left, right.graphs[0], parting.exchanges[0]).kind == "eps"

@@ -7,13 +7,13 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
+from rewright.interp.placing import cut
 from rewright.interp.program import run_nodes
 from rewright.interp.ranks import run_ranks
 from rewright.ir.graph import Graph
 from rewright.ir.placement import RankProgram
 from rewright.lifting.programs import Lifted, Lifter
 from rewright.refine.relations.inputs import input_values
-from rewright.refine.twin.placing import cut
 from tests.lifting.evaluate import Meaning
 
 Arrays = Mapping[str, NDArray[np.generic]]

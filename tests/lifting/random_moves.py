@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 
 from rewright import ops
 from rewright.interp.collectives import simulate
+from rewright.interp.placing import cut
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph, GraphBuilder, Node
 from rewright.ir.operator import Operator
 from rewright.ir.placement import Mesh, Placement, RankProgram, place
 from rewright.ir.types import DType, TensorType
 from rewright.ops.base import TensorOperator
-from rewright.refine.twin.placing import cut
 
 Array = NDArray[np.generic]
 REALS, WHOLES, TRUTHS = DType.F64, DType.I64, DType.BOOL

@@ -19,7 +19,7 @@ from rewright.equiv.findings import precision
 from rewright.equiv.findings.pair import explained
 from rewright.equiv.findings.scales import told_apart
 from rewright.equiv.findings.wording import reworded
-from rewright.equiv.inputs.alignment import Numbers, telling_draws
+from rewright.equiv.inputs.alignment import numbers_of, telling_draws
 from rewright.equiv.inputs.guessing import guessed, related
 from rewright.equiv.inputs.weights import Definition, WeightMap, read_map, renamed
 from rewright.equiv.lemmas.equations import Prover
@@ -366,8 +366,8 @@ def _with_findings(
     """The verdict in the words of two programs, with the place where they part where there is a prover for edits."""
     if prover is not None and pair.is_single and verdict.status == "refuted" and verdict.findings:
         started = time.perf_counter()
-        numbers, found = None if twin is None else Numbers(twin, telling_draws(twin)), None
-        if numbers is not None and numbers.trials:
+        numbers, found = None if twin is None else numbers_of(twin, telling_draws(twin)), None
+        if numbers is not None:
             example = next((f.counterexample for f in verdict.findings if f.counterexample is not None), None)
             unread = [name for side, name in ready.unread if side == "left"]
             proves = partial(pair.proves, prover=prover)
@@ -480,8 +480,8 @@ class _Pair:
         twin = self.twin()
         if twin is None or twin.compare(trials=1).agrees is False:
             return None  # no lemma makes programs equal that compute other numbers
-        numbers = Numbers(twin)
-        if not numbers.trials:
+        numbers = numbers_of(twin)
+        if numbers is None:
             return None
         return Sweep(self.left, self.right, self.relations(), numbers).run(prover, self.deadline)
 

@@ -24,6 +24,17 @@ class Execution:
     values: dict[int, Array] = field(default_factory=dict[int, Array])
 
 
+@dataclass(frozen=True)
+class Trial:
+    """One run of a sequential program and of all ranks on the same inputs, with the values of nodes that were kept."""
+
+    inputs: dict[str, Array]
+    held: Sequence[Mapping[str, Array]]
+    """What every rank is given."""
+    sequential: Execution
+    ranks: list[Execution]
+
+
 def run(graph: Graph, inputs: Mapping[str, Array], real: Real = np.float64, keep: Collection[int] = ()) -> Execution:
     """Execute one program without collectives; ``keep`` names the nodes whose values are returned.
 

@@ -8,8 +8,7 @@ far rounding reaches, element by element.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from types import MappingProxyType
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
@@ -19,11 +18,9 @@ from rewright.interp.machine import Settle
 from rewright.ir.graph import Graph, Node
 from rewright.ir.types import DType
 from rewright.ops.base import Array
-from rewright.ops.facts import REAL
+from rewright.ops.facts import DIGITS, REAL
 from rewright.ops.unary import Unary
 
-DIGITS: Mapping[DType, int] = MappingProxyType({DType.BF16: 8, DType.F16: 11, DType.F32: 24, DType.F64: 53})
-"""How many binary digits the floats of a type have."""
 _EXACT = 2.0**53
 _DROPPED = 31
 """Digits of a float64 that coarse rounding drops: what is left is a little less than single precision."""

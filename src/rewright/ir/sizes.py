@@ -99,21 +99,21 @@ def _replaced(node: Node, sizes: Mapping[str, int]) -> Operator:
     changed: dict[str, Any] = {}
     for field in dataclasses.fields(cast(Any, op)):
         before = getattr(op, field.name)
-        after = _substitute(before, sizes)
+        after = substituted(before, sizes)
         if after is not before:
             changed[field.name] = after
     return cast(Operator, dataclasses.replace(cast(Any, op), **changed)) if changed else op
 
 
-def _substitute(value: Any, sizes: Mapping[str, int]) -> Any:
+def substituted(value: Any, sizes: Mapping[str, int]) -> Any:
     """The value with sizes replaced; the same object where nothing changes."""
     if isinstance(value, SizeExpr):
         return value.substitute(sizes) if value.symbols() & sizes.keys() else value
     if isinstance(value, TensorType):
-        shape = _substitute(value.shape, sizes)
+        shape = substituted(value.shape, sizes)
         return value if shape is value.shape else value.with_shape(shape)
     if isinstance(value, tuple):
         items = cast(tuple[Any, ...], value)
-        after = tuple(_substitute(item, sizes) for item in items)
+        after = tuple(substituted(item, sizes) for item in items)
         return items if all(a is b for a, b in zip(after, items, strict=True)) else after
     return value

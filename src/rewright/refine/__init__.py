@@ -1,7 +1,8 @@
 """Does a distributed program compute what the sequential model computes? Read ``engine``, then ``check``.
 
 ``relations`` says how the ranks hold inputs and outputs, ``twin`` runs both programs on numbers, ``objections`` runs
-what was proved, ``blame`` finds where programs part and what mends it, ``certificate`` writes a proof down.
+what was proved, ``findings`` asks :mod:`rewright.blame` where programs part and what mends it, ``certificate`` writes a
+proof down.
 
 The name ``rewright.refine`` means two things, the public function and this package, and Python binds it to the package
 as soon as anything below is imported. So the package can be called.

@@ -22,12 +22,12 @@ from rewright.proof.constants import differ, written_out
 from rewright.proof.unknowns import Question, questions, said
 from rewright.proof.unwritten import with_own_memory
 from rewright.proof.wrapping import counted, wrapping
-from rewright.refine.blame.rounds import findings
 from rewright.refine.case import Case, Ran
 from rewright.refine.certificate.claims import conditions_of, obligations_of
 from rewright.refine.certificate.stated import Stated
 from rewright.refine.certificate.writer import certificate
 from rewright.refine.check import Proof, attempt
+from rewright.refine.findings.rounds import findings
 from rewright.refine.objections import Run, objected
 from rewright.refine.relations.buffers import with_buffers
 from rewright.refine.relations.counting import notes_of_counts

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection
 from dataclasses import replace
 
-from rewright.interp.adversarial import plan_draws
 from rewright.ir.errors import RewrightError
 from rewright.ir.operator import Unsupported
 from rewright.ops.agreement import CollectiveMismatch
 from rewright.refine.case import Case, Ran
 from rewright.refine.check import Proof
 from rewright.refine.relations.solving import reads
-from rewright.refine.shrink.shrinking import shrink
 from rewright.refine.twin.resizing import Resize
-from rewright.refine.twin.twin import Twin, TwinResult, make_twin
+from rewright.refine.twin.twin import TwinResult, make_twin, shrunk
 from rewright.refine.verdict import Counterexample
 
 _FEW = 64
@@ -76,13 +75,10 @@ def smallest(case: Case, ran: Ran) -> Counterexample | None:
         return found
     twin = ran.twin
     try:
-        small = shrink(twin.sequential, twin.program, twin.schedule)
-        if isinstance(small, Unsupported):
-            return found
         shapes = {name: twin.sequential.nodes[p].type.shape for name, p in twin.sequential.outputs.items()}
-        draws = plan_draws(small.sequential, small.program.graphs, small.program.inputs)
-        resize = Resize(shapes, {}, small.scales)
-        tiny = Twin(small.sequential, small.program, draws, twin.schedule, True, resize)
+        tiny = shrunk(twin.sequential, twin.program, twin.schedule, Resize(shapes))
+        if isinstance(tiny, Unsupported):
+            return found
         expected = twin.resized({name: p for name, p in case.expected.items() if name in case.sequential.outputs})
         example = tiny.compare(expect=expected, stop_early=True).counterexample
     except RewrightError:
@@ -91,10 +87,4 @@ def smallest(case: Case, ran: Ran) -> Counterexample | None:
 
 
 def _elements(example: Counterexample) -> int:
-    total = 0
-    for shape in example.sizes.values():
-        size = 1
-        for length in shape:
-            size *= length
-        total += size
-    return total
+    return sum(math.prod(shape) for shape in example.sizes.values())

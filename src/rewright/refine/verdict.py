@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cached_property, partial, total_ordering
@@ -11,6 +11,7 @@ from typing import Literal, Self
 from rewright.ir.graph import Graph
 from rewright.ir.placement import RankProgram
 from rewright.ir.types import SourceSpan
+from rewright.ops.base import Array
 from rewright.proof.certificate import Certificate
 
 Status = Literal["proved", "refuted", "unknown"]
@@ -58,6 +59,13 @@ class Counterexample:
     distributed_value: float
     """Not a number where a rank fails on these inputs, in a look-up out of range for instance."""
     seed: int
+
+    @staticmethod
+    def of(
+        inputs: Mapping[str, Array], output: str, index: tuple[int, ...], values: tuple[float, float], seed: int = 0
+    ) -> Counterexample:
+        """One element of an output, and what both programs compute there of some inputs."""
+        return Counterexample({n: tuple(v.shape) for n, v in inputs.items()}, output, index, *values, seed)
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,8 @@ import torch
 
 from rewright.equiv.engine import equiv
 from rewright.equiv.findings.precision import Effect
+from rewright.interp.settling import rounded_to
+from rewright.ir.types import DType
 from tests.equiv.decoders import PLAIN, captured
 
 HALF = PLAIN.but(layers=1, dtype=torch.bfloat16, mask="infinite")
@@ -37,11 +39,8 @@ def test_a_bug_in_bf16_is_a_bug() -> None:
 
 
 def test_rounding_to_eight_digits() -> None:
-    from rewright.equiv.findings.precision import _to
-    from rewright.ir.types import DType
-
     given = np.array([1.0, 1.00390625, 1.001, -3.14159, np.inf, 0.0])
     expected = torch.tensor(given).to(torch.bfloat16).double().numpy()
-    np.testing.assert_array_equal(_to(given, DType.BF16), expected)
-    assert _to(np.array(given.reshape(-1)[0]), DType.BF16).shape == ()  # a number stays one
+    np.testing.assert_array_equal(rounded_to(given, DType.BF16), expected)
+    assert rounded_to(np.array(given.reshape(-1)[0]), DType.BF16).shape == ()  # a number stays one
     assert "rounding alone" in str(Effect(0.1, 4.0, 0.2))

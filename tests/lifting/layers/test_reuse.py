@@ -10,6 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from rewright import ops
+from rewright.interp.placing import cut
 from rewright.interp.program import run_nodes
 from rewright.interp.ranks import run_ranks
 from rewright.ir.errors import RewrightError
@@ -18,7 +19,6 @@ from rewright.ir.placement import Placement, RankProgram
 from rewright.ir.types import TensorType
 from rewright.lifting.programs import UNKNOWN, Lifted, Lifter
 from rewright.refine.relations.inputs import input_values
-from rewright.refine.twin.placing import cut
 from tests.lifting.agreement import Arrays, differences
 from tests.lifting.evaluate import Meaning
 from tests.lifting.random_programs import ranks_program, sequential_program

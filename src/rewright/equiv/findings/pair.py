@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from rewright.equiv.findings.diagnosis import Diagnosis, diagnose, is_turned
-from rewright.equiv.findings.divergence import Exchange, Parting, Search, mended
-from rewright.equiv.inputs.alignment import Numbers
+from rewright.blame.diagnosis import Diagnosis, diagnose, is_turned
+from rewright.blame.exchanges import Exchange, Parting, Search, mended
+from rewright.blame.layouts import Numbers
+from rewright.blame.wording import named
+from rewright.equiv.inputs.weights import MAP_SPAN
 from rewright.ir.graph import NO_SPAN, Graph, Node
 from rewright.ir.types import SourceSpan
 from rewright.refine.verdict import Counterexample, Finding
@@ -26,11 +28,12 @@ def explained(
     ``proves`` says whether a right program is proved equal to the left one: only an edit that makes the programs
     equal is told.
     """
-    parting = Search(left, right, numbers).run(deadline)
+    given = {position for position, node in enumerate(right.nodes) if node.span == MAP_SPAN}
+    parting = Search(left, right, numbers, given).run(deadline)
     if parting is None:
         return None
     if not parting.exchanges:
-        again = Search(left, right, numbers, loosely=True).run(deadline)
+        again = Search(left, right, numbers, given, loosely=True).run(deadline)
         parting = again if again is not None and again.exchanges else parting
     mine = left.nodes[parting.left] if parting.left is not None else None
     theirs = right.nodes[parting.right]
@@ -67,7 +70,7 @@ def _suggestion(left: Graph, right: Graph, parting: Parting, proves: Callable[[G
     """What makes the right program equal to the left one, said only where that is proved or runs right."""
     if not parting.is_mended:
         return None
-    repaired = mended(left, right, parting.exchanges)
+    repaired = mended(right, parting.exchanges)
     if repaired is None:
         return None
     lines = list(dict.fromkeys(_line(left, right, exchange) for exchange in parting.exchanges))
@@ -78,12 +81,12 @@ def _suggestion(left: Graph, right: Graph, parting: Parting, proves: Callable[[G
 
 def _line(left: Graph, right: Graph, exchange: Exchange) -> str:
     mine, theirs = left.nodes[exchange.left], right.nodes[exchange.right]
-    return f"compute the {theirs.op.name} at {theirs.span} as the {mine.op.name} at {mine.span}"
+    return f"compute the {named(theirs)} as the {named(mine)}"
 
 
 def _place(node: Node) -> str:
     module = f" in {node.span.module_path}" if node.span.module_path else ""
-    return f"{node.op.name} at {node.span}{module}"
+    return f"{named(node)}{module}"
 
 
 def _span(node: Node | None) -> SourceSpan | None:

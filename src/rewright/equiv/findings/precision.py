@@ -6,19 +6,20 @@ element types; and both programs can be run with every result rounded to its dec
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from rewright import ops
-from rewright.interp.machine import Machine
+from rewright.interp.placing import largest_gap
 from rewright.interp.program import run
-from rewright.ir.errors import RewrightError, TypeMismatch
+from rewright.interp.ranks import run_ranks
+from rewright.interp.settling import rounded_to
+from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
-from rewright.ir.types import DType, TensorType
+from rewright.ir.types import DType
 from rewright.lifting.programs import Lifted
-from rewright.ops.base import Array, TensorOperator
+from rewright.ops.base import Array
 from rewright.ops.facts import DIGITS
 from rewright.refine.twin.twin import Twin
 
@@ -99,58 +100,19 @@ def effect(twin: Twin) -> Effect | None:
     if not names:
         return None
     return Effect(
-        max(_distance(mine[n], theirs[n]) for n in names),
+        max(largest_gap(mine[n], theirs[n]) for n in names),
         max(float(np.abs(true[n][np.isfinite(true[n])]).max(initial=0.0)) for n in names),
-        max(_distance(mine[n], true[n]) for n in names),
+        max(largest_gap(mine[n], true[n]) for n in names),
     )
 
 
-def _distance(a: Array, b: Array) -> float:
-    both = np.isfinite(a) & np.isfinite(b)
-    return float(np.abs(a[both].astype(np.float64) - b[both].astype(np.float64)).max(initial=0.0))
-
-
-class _Rounding:
-    """float64 arrays whose elements are numbers of the declared type."""
-
-    def read(self, value: Array, tensor: TensorType) -> Array:
-        """An input, rounded."""
-        return _to(value, tensor.dtype)
-
-    def apply(self, op: TensorOperator, types: Sequence[TensorType], operands: Sequence[Array]) -> Array:
-        """The exact result of rounded operands, rounded."""
-        try:
-            kind = op.infer(types)
-        except TypeMismatch as error:
-            raise RewrightError(str(error)) from None
-        return _to(op.execute(operands, np.float64), kind.dtype)
-
-
 def _rounded(graph: Graph, inputs: dict[str, Array]) -> dict[str, Array]:
-    machine = Machine(graph, inputs, _Rounding())
-    machine.run()
-    return machine.outputs()
+    """What a program computes where every result is rounded to its type."""
 
+    def settle(position: int, value: Array) -> Array:
+        return rounded_to(value, graph.nodes[position].type.dtype)
 
-def _to(value: Array, dtype: DType) -> Array:
-    if dtype not in DIGITS or value.dtype.kind != "f":
-        return value
-    if dtype is DType.F64:
-        return value.astype(np.float64)
-    if dtype is DType.F16:
-        with np.errstate(over="ignore"):
-            return value.astype(np.float16).astype(np.float64)
-    with np.errstate(over="ignore"):
-        single = value.astype(np.float32)
-    return (_bfloat(single) if dtype is DType.BF16 else single).astype(np.float64)
-
-
-def _bfloat(value: Array) -> Array:
-    """Rounded to the nearest number of eight digits, ties to even."""
-    bits = np.ascontiguousarray(value).reshape(value.shape).view(np.uint32)  # NumPy's copy of a number is a list of one
-    rounded = (bits + 0x7FFF + ((bits >> 16) & 1)) & np.uint32(0xFFFF0000)
-    result = rounded.astype(np.uint32).view(np.float32)
-    return np.where(np.isfinite(value), result, value).astype(np.float32)
+    return run_ranks((graph,), (inputs,), settle=(settle,))[0].outputs
 
 
 def notes(left: Lifted, right: Lifted, twin: Twin | None) -> list[str]:

@@ -7,11 +7,13 @@ reason: both are run in single precision too, and what that changes has to be fa
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
 
+from rewright.interp.placing import largest_gap
 from rewright.interp.ranks import run
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
@@ -58,42 +60,27 @@ def told_apart(twin: Twin) -> Apart | None:
     return None
 
 
-@dataclass(frozen=True)
-class _Output:
-    """What a program computes, and what single precision makes of it."""
-
-    value: Array
-    single: Array
-
-    @property
-    def is_finite(self) -> bool:
-        return bool(np.isfinite(self.value).all() and np.isfinite(self.single).all())
-
-    @property
-    def rounding(self) -> float:
-        return float(np.abs(self.value - self.single).max(initial=0.0))
+_Outputs = Mapping[str, tuple[Array, float]]
+"""What a program computes, and how far single precision is from it; infinitely far where a number is infinite."""
 
 
-def _both(graph: Graph, inputs: Mapping[str, Array]) -> dict[str, _Output]:
+def _both(graph: Graph, inputs: Mapping[str, Array]) -> _Outputs:
     exact, single = run(graph, inputs).outputs, run(graph, inputs, np.float32).outputs
-    return {name: _Output(value, single[name].astype(np.float64)) for name, value in exact.items() if _is_float(value)}
+    found: dict[str, tuple[Array, float]] = {}
+    for name, value in exact.items():
+        if value.dtype.kind == "f" and value.size:
+            is_finite = np.isfinite(value).all() and np.isfinite(single[name]).all()
+            found[name] = value, largest_gap(value, single[name]) if is_finite else math.inf
+    return found
 
 
-def _is_float(value: Array) -> bool:
-    return value.dtype.kind == "f" and value.size > 0
-
-
-def _example(
-    left: Mapping[str, _Output], right: Mapping[str, _Output], inputs: Mapping[str, Array]
-) -> Counterexample | None:
-    for name, mine in left.items():
-        theirs = right.get(name)
-        if theirs is None or theirs.value.shape != mine.value.shape or not (mine.is_finite and theirs.is_finite):
+def _example(left: _Outputs, right: _Outputs, inputs: Mapping[str, Array]) -> Counterexample | None:
+    for name in (name for name in left if name in right):
+        (mine, own), (theirs, other) = left[name], right[name]
+        if theirs.shape != mine.shape or not math.isfinite(own + other):
             continue
-        gap = np.abs(mine.value - theirs.value)
-        largest = float(np.abs(mine.value).max())
-        if gap.max() > _CLEAR * largest and gap.max() > _TIMES * max(mine.rounding, theirs.rounding):
+        gap = np.abs(mine - theirs)
+        if gap.max() > _CLEAR * float(np.abs(mine).max()) and gap.max() > _TIMES * max(own, other):
             where = tuple(int(k) for k in np.unravel_index(int(gap.argmax()), gap.shape))
-            sizes = {n: tuple(v.shape) for n, v in inputs.items()}
-            return Counterexample(sizes, name, where, float(mine.value[where]), float(theirs.value[where]), 0)
+            return Counterexample.of(inputs, name, where, (float(mine[where]), float(theirs[where])))
     return None

@@ -1,17 +1,15 @@
-"""Graphs made from other graphs: parts cut out, and parts put in."""
+"""What nodes compute that depend on few inputs, or on none."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 from rewright import ops
 from rewright.interp.program import run_nodes
 from rewright.ir.errors import RewrightError
-from rewright.ir.graph import Graph, GraphBuilder
-from rewright.ir.rebuilding import pruned, rebuilt
-from rewright.ir.types import TensorType
+from rewright.ir.graph import Graph
+from rewright.ir.rebuilding import pruned
 from rewright.ops.base import Array
-from rewright.proof.rewriting.parts import converted, copy_nodes, depends_on_inputs
 
 
 def values_of(graph: Graph, wanted: Iterable[int], inputs: Mapping[str, Array] | None = None) -> dict[int, Array]:
@@ -24,25 +22,3 @@ def values_of(graph: Graph, wanted: Iterable[int], inputs: Mapping[str, Array] |
     except RewrightError:
         return {}
     return {int(name): values[position] for name, position in part.outputs.items()}
-
-
-def cut(graph: Graph, positions: Sequence[int], leaves: Mapping[int, str], types: Mapping[str, TensorType]) -> Graph:
-    """A part of a graph as a program of its own: ``positions`` in order, the last one its output.
-
-    ``leaves`` names what it reads from outside; ``types`` are those of the inputs, which are reshaped and cast where
-    the graph has another shape or float type. Raises TypeMismatch where the sizes do not agree.
-    """
-    builder = GraphBuilder("part")
-    places: dict[int, int] = {}
-    for position, name in leaves.items():
-        known = builder.build().inputs.get(name)
-        place = builder.input(name, ops.Input(name, types[name])) if known is None else known
-        kind = graph.nodes[position].type
-        shaped = place if types[name].shape == kind.shape else builder.add(ops.Reshape(kind.shape), place)
-        places[position] = converted(builder, shaped, kind)
-    copy_nodes(builder, graph, positions, places)
-    builder.output("result", places[positions[-1]])
-    return builder.build()
-
-
-__all__ = ["converted", "copy_nodes", "cut", "depends_on_inputs", "pruned", "rebuilt", "values_of"]

@@ -15,14 +15,14 @@ from functools import partial
 
 from rewright import ops
 from rewright.analysis.meetings import Step
-from rewright.equiv.inputs.alignment import Layout, Numbers, fits
-from rewright.equiv.lemmas.building import converted, copy_nodes
-from rewright.equiv.lemmas.cones import LARGEST, Cone, Cutter
+from rewright.blame.cones import LARGEST, Cone, Cutter
+from rewright.blame.layouts import Layout, Numbers
+from rewright.equiv.inputs.alignment import fits
 from rewright.equiv.lemmas.equations import Prover
 from rewright.ir.digest import node_digests
 from rewright.ir.dims import product
 from rewright.ir.errors import RewrightError
-from rewright.ir.graph import Graph, GraphBuilder, Node
+from rewright.ir.graph import Graph, Node
 from rewright.ir.placement import RankProgram
 from rewright.ir.types import TensorType
 from rewright.lifting.moves.layout import reshape, tidy, transpose
@@ -195,7 +195,7 @@ class Sweep:
         if mine is None or theirs is None:
             return None
         try:
-            lemma = Lemma("", _shaped(mine.part({}, {}), layout, kind), theirs.part({}, {}), NUMBERS)
+            lemma = Lemma("", mine.part({}, {}, result=(layout, kind)), theirs.part({}, {}), NUMBERS)
         except RewrightError:
             return None
         return lemma if closed(lemma) == () else None
@@ -273,7 +273,7 @@ class Sweep:
         left, right = cones
         types = {name: self.right.nodes[positions[0]].type for name, positions in held.items()}
         try:
-            sides = _shaped(left.part(names, types), layout, kind), right.part(names, types)
+            sides = left.part(names, types, result=(layout, kind)), right.part(names, types)
         except RewrightError as error:
             return str(error)
         if not prover.proves(*sides):
@@ -291,19 +291,6 @@ def _names(cones: Sequence[Cone]) -> dict[int, str]:
     """What a lemma calls the leaves of two cones."""
     keys = dict.fromkeys([*cones[0].leaves.values(), *cones[1].leaves.values()])
     return {key: f"t{k}" for k, key in enumerate(keys)}
-
-
-def _shaped(part: Graph, layout: Layout, kind: TensorType) -> Graph:
-    """A part with its result in another layout and element type."""
-
-    builder = GraphBuilder("part")
-    places: dict[int, int] = {}
-    for name, position in part.inputs.items():
-        places[position] = builder.input(name, part.nodes[position].op)
-    copy_nodes(builder, part, range(len(part.nodes)), places)
-    result = layout.build(builder, places[part.outputs["result"]], kind.shape)
-    builder.output("result", converted(builder, result, kind))
-    return builder.build()
 
 
 def _sources(cutter: Cutter, cone: Cone) -> set[int]:

@@ -16,7 +16,6 @@ from typing import Union
 import numpy as np
 
 from rewright import ops
-from rewright.equiv.lemmas.building import converted
 from rewright.ir.dims import Shape
 from rewright.ir.graph import Graph, GraphBuilder, Node
 from rewright.ir.operator import Operator
@@ -24,6 +23,7 @@ from rewright.ir.types import DType, TensorType
 from rewright.ops.base import Array, array_dtype
 from rewright.ops.facts import integer_range
 from rewright.proof.rewriting.numbers.bytes import computed
+from rewright.proof.rewriting.parts import converted
 from rewright.refine.rewriting.drafts import Draft
 
 _CODES = frozenset({DType.I8, DType.U8})

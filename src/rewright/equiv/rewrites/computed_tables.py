@@ -14,15 +14,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from rewright import ops
-from rewright.equiv.lemmas.building import copy_nodes, depends_on_inputs, pruned, values_of
+from rewright.equiv.lemmas.building import values_of
 from rewright.equiv.rewrites.equal_masks import changing, core, is_whole, laid_out
 from rewright.interp.program import run_nodes
 from rewright.ir.graph import Graph, GraphBuilder, Node
+from rewright.ir.rebuilding import pruned
 from rewright.ir.types import DType, TensorType
 from rewright.ops.base import Array
 from rewright.ops.facts import DIGITS
 from rewright.proof.rewriting.numbers.rounding import explains, runs
 from rewright.proof.rewriting.numbers.taken import MOST
+from rewright.proof.rewriting.parts import copy_nodes, depends_on_inputs
 from rewright.refine.rewriting.drafts import Draft
 
 _MOST_ELEMENTS = 1 << 22

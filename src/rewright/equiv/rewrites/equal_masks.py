@@ -12,14 +12,15 @@ from dataclasses import replace
 import numpy as np
 
 from rewright import ops
-from rewright.equiv.lemmas.building import converted, copy_nodes, values_of
-from rewright.equiv.lemmas.cones import Cutter
+from rewright.blame.cones import Cutter
+from rewright.equiv.lemmas.building import values_of
 from rewright.ir.digest import node_digests
 from rewright.ir.graph import Graph, GraphBuilder, Node
 from rewright.ops.base import Array
 from rewright.proof.rewriting.evidence import NUMBERS
 from rewright.proof.rewriting.lemma import Lemma
 from rewright.proof.rewriting.numbers.closed import closed
+from rewright.proof.rewriting.parts import converted, copy_nodes
 from rewright.proof.rewriting.stages import Splice, Stage
 
 _MOST_ELEMENTS = 1 << 22

@@ -16,7 +16,7 @@ from fractions import Fraction
 import numpy as np
 
 from rewright import ops
-from rewright.equiv.lemmas.building import depends_on_inputs, values_of
+from rewright.equiv.lemmas.building import values_of
 from rewright.equiv.rewrites.equal_masks import changing, core
 from rewright.equiv.rewrites.mask_values import fillings
 from rewright.ir.dims import Shape
@@ -24,7 +24,7 @@ from rewright.ir.graph import Graph, GraphBuilder, Node
 from rewright.ir.types import DType, TensorType
 from rewright.ops.base import Array
 from rewright.proof.rewriting.numbers.taken import EVERY_LOWEST, ROOTED, ROUNDING, are_close, as_endless
-from rewright.proof.rewriting.parts import splat
+from rewright.proof.rewriting.parts import depends_on_inputs, splat
 from rewright.refine.rewriting.drafts import Draft, graphs_of
 
 _MOST_FOLDED = 4096

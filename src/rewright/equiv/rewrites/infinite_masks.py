@@ -12,15 +12,15 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from rewright.analysis.meetings import match_collectives
-from rewright.equiv.inputs.alignment import agree
+from rewright.blame.layouts import agree
 from rewright.equiv.rewrites.ideal import is_lowest, with_endless
-from rewright.interp.ranks import run, run_ranks
+from rewright.interp.ranks import Trial, run, run_ranks
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 from rewright.ir.operator import Unsupported
 from rewright.ops.base import Array
 from rewright.proof.rewriting.filled import Program, meeting
-from rewright.refine.twin.twin import Trial, Twin
+from rewright.refine.twin.twin import Twin
 
 _DRAWS = 3
 SHOWN = (

@@ -7,9 +7,9 @@ number is another question, which programs are asked as they are written.
 from __future__ import annotations
 
 from rewright import ops
-from rewright.equiv.lemmas.building import converted
 from rewright.ir.graph import GraphBuilder, Node
 from rewright.ir.types import DType
+from rewright.proof.rewriting.parts import converted
 from rewright.refine.rewriting.drafts import Draft
 
 

@@ -12,11 +12,11 @@ from dataclasses import replace
 import numpy as np
 
 from rewright import ops
-from rewright.equiv.lemmas.building import depends_on_inputs
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph, GraphBuilder, Node
 from rewright.ir.types import DType, TensorType
 from rewright.ops.base import Array, TensorOperator
+from rewright.proof.rewriting.parts import depends_on_inputs
 from rewright.refine.rewriting.drafts import Draft, graphs_of
 
 _MOST = 1 << 16

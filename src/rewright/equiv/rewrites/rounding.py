@@ -6,8 +6,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from rewright.interp.ranks import Trial
 from rewright.ops.base import Array
-from rewright.refine.twin.twin import Trial, Twin
+from rewright.refine.twin.twin import Twin
 from rewright.refine.verdict import Verdict
 
 _STEP = 2.0**-23

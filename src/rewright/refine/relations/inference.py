@@ -6,11 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice, product
 
+from rewright.interp.placing import placements
 from rewright.ir.dims import Shape
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 from rewright.ir.operator import Unsupported
-from rewright.ir.placement import Placement, RankProgram, place
+from rewright.ir.placement import Placement, RankProgram
 from rewright.ops.agreement import CollectiveMismatch
 from rewright.refine.twin.twin import make_twin
 
@@ -46,16 +47,8 @@ def by_shapes(shape: Shape, name: str, program: RankProgram) -> tuple[Placement,
     A rank that does not read the tensor may hold any of it.
     """
     local = {rank: g.nodes[g.inputs[name]].type.shape for rank, g in enumerate(program.graphs) if name in g.inputs}
-    choices = ["Replicate()", *(f"Shard({axis})" for axis in range(len(shape)))]
-    spelled = sorted(product(choices, repeat=len(program.mesh.axes)), key=lambda c: sum(x != choices[0] for x in c))
-    fitting: list[Placement] = []
-    for texts in spelled:
-        try:
-            placement = place(shape, program.mesh, texts)
-        except RewrightError:
-            continue
-        if all(placement.local_shape(rank) == held for rank, held in local.items()):
-            fitting.append(placement)
+    known = placements(shape, program.mesh)
+    fitting = [p for p in known if all(p.local_shape(rank) == held for rank, held in local.items())]
     fewest = min((_sharded(p) for p in fitting), default=0)
     return tuple(p for p in fitting if _sharded(p) == fewest)
 

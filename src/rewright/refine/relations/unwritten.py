@@ -6,11 +6,11 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from rewright import ops
+from rewright.blame.repairs import Repair
 from rewright.ir.graph import Graph, Node
 from rewright.ir.placement import RankProgram
 from rewright.ir.types import SourceSpan
 from rewright.proof.unwritten import unwritten
-from rewright.refine.blame.repairs import Repair
 
 
 @dataclass(frozen=True)

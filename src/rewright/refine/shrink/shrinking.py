@@ -29,10 +29,6 @@ class Shrunk:
     scales: dict[str, tuple[Scale, ...]]
     """For every sequential output, how positions along its axes became smaller."""
 
-    def elements(self) -> int:
-        """Elements of all tensors together."""
-        return elements((self.sequential, *self.program.graphs))
-
 
 def elements(graphs: tuple[Graph, ...]) -> int:
     """Elements of all tensors of some graphs; sizes must be numbers."""

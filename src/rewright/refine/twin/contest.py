@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
@@ -13,16 +14,17 @@ from rewright.analysis.needs import WRAPS
 from rewright.analysis.obligations import sentence
 from rewright.interp.adversarial import SPECIAL, Kind
 from rewright.interp.machine import Settle
+from rewright.interp.placing import cut
 from rewright.interp.ranks import ExecutionFailed, run_ranks
-from rewright.interp.settling import DIGITS, WholeNumbers, coarse, shortest, whole_nodes
+from rewright.interp.settling import WholeNumbers, coarse, shortest, whole_nodes
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 from rewright.ir.placement import Placement
 from rewright.ops.base import Array
+from rewright.ops.facts import DIGITS
 from rewright.refine.shrink.shrinking import elements
-from rewright.refine.twin.culprits import is_extreme, overflows, uncastable, undefined, wrapping
+from rewright.refine.twin.culprits import overflows, uncastable, undefined, wrapping
 from rewright.refine.twin.elements import Outputs, Part, clearly_differing, parts, unexplained, worst
-from rewright.refine.twin.placing import cut
 from rewright.refine.twin.twin import Twin
 from rewright.refine.verdict import Counterexample
 
@@ -189,7 +191,7 @@ class Contest:
         pairs = list(zip(self._graphs, self._all_values(ran), strict=True))
         if draw.kind is Kind.LARGE and any(overflows(graph, held) for graph, held in pairs):
             return None  # what an infinity that no real number is goes into may be finite again, and another number
-        if draw.kind in RARE and any(is_extreme(graph, held) for graph, held in pairs):
+        if draw.kind in RARE and any(overflows(graph, held, or_vanishes=True) for graph, held in pairs):
             # Numbers are too large for floats, or too small, which is no difference of functions.
             masks = [m & np.isfinite(part.expected + part.held) for m, part in zip(masks, ran.parts, strict=True)]
             if not any(mask.any() for mask in masks):
@@ -274,17 +276,15 @@ class Contest:
     ) -> Contradiction:
         part, index = shown
         left, right = float(part.expected[index]), float(part.held[index])
-        sizes = {name: tuple(value.shape) for name, value in ran.inputs.items()}
-        example = Counterexample(sizes, part.output, part.place(index), left, right, draw.seed)
+        example = Counterexample.of(ran.inputs, part.output, part.place(index), (left, right), draw.seed)
         reason = f"the output {part.output} differs on {_ON[draw.kind]}{f', {told}' if told else ''}"
         defined = not np.isnan(left)
         return Contradiction(cause, draw, reason, example, condition, defined, ran.inputs, self.twin)
 
     def _failed(self, draw: Draw, error: ExecutionFailed) -> Contradiction:
         inputs = self.twin.draws.draw(draw.seed, draw.trial, kind=draw.kind)
-        sizes = {name: tuple(value.shape) for name, value in inputs.items()}
         name = next(iter(self.twin.sequential.outputs))
-        example = Counterexample(sizes, name, (), float("nan"), float("nan"), draw.seed)
+        example = Counterexample.of(inputs, name, (), (math.nan, math.nan), draw.seed)
         reason = f"the sequential program runs on {_ON[draw.kind]}, and the distributed one fails: {error}"
         return Contradiction("failed", draw, reason, example, inputs=inputs, twin=self.twin)
 

@@ -36,19 +36,11 @@ def uncastable(graph: Graph, values: Mapping[int, Array]) -> Iterator[int]:
                 yield position
 
 
-def is_extreme(graph: Graph, values: Mapping[int, Array]) -> bool:
-    """Whether a node has a result that is too large, or too close to nought, for a float."""
+def overflows(graph: Graph, values: Mapping[int, Array], *, or_vanishes: bool = False) -> bool:
+    """Whether a node has a result that is too large for a float, or else too close to nought."""
     return any(
-        bool(((np.isinf(value) | (value == 0)) & _finite(value, operands) & _is_far(value, operands)).any())
-        for _, value, operands in _floats(graph, values)
-    )
-
-
-def overflows(graph: Graph, values: Mapping[int, Array]) -> bool:
-    """Whether a node has a result that is too large for a float."""
-    return any(
-        bool((np.isinf(value) & _finite(value, operands) & _is_far(value, operands)).any())
-        for _, value, operands in _floats(graph, values)
+        bool(((np.isinf(value) | (or_vanishes & (value == 0))) & _finite(value, read) & _is_far(value, read)).any())
+        for _, value, read in _floats(graph, values)
     )
 
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from rewright.interp.placing import added_up, cut, global_indices
 from rewright.ir.graph import Graph
 from rewright.ir.holders import holders_of
 from rewright.ir.placement import Mesh, Placement
 from rewright.ops.base import Array
-from rewright.refine.twin.placing import COMBINE, cut, global_indices
 
 _CLOSE = 1e-5
 """Numbers closer than this, relative to their own size, are one number that was rounded."""
@@ -35,6 +35,12 @@ class Part:
         """Whether rounding may explain a difference."""
         return self.expected.dtype.kind == "f"
 
+    @property
+    def gap(self) -> Array:
+        """How far each element is off."""
+        with np.errstate(all="ignore"):
+            return np.abs(self.expected.astype(np.float64) - self.held.astype(np.float64))
+
     def place(self, where: tuple[int, ...]) -> tuple[int, ...]:
         """The index in the whole output of an element of the part."""
         runs = self.placement.runs[self.rank]
@@ -57,14 +63,9 @@ def parts(outputs: Outputs, placements: Mapping[str, Placement], graphs: Sequenc
         held = [ranks[rank][name] for rank in owners.ranks]
         for rank in range(owners.mesh.size):
             mine = cut(sequential[name], placement.runs[rank])
-            group = owners.mesh.group(rank, placement.partial) if placement.partial else (rank,)
-            if any(held[member].shape != mine.shape for member in group) or not mine.size:
-                continue
-            with np.errstate(all="ignore"):
-                value = held[group[0]]
-                for member in group[1:]:
-                    value = COMBINE[placement.reduction](value, held[member])
-            found.append(Part(name, rank, placement, mine, value))
+            group = owners.mesh.group(rank, placement.partial)
+            if all(held[member].shape == mine.shape for member in group) and mine.size:
+                found.append(Part(name, rank, placement, mine, added_up(held, placement, owners.mesh, rank)))
     return found
 
 
@@ -93,10 +94,9 @@ def unexplained(found: Sequence[Part], again: Callable[[int], list[Part]]) -> li
             break
         for number, (part, other) in enumerate(zip(found, again(seed), strict=True)):
             reach[number] = np.maximum(reach[number], _moved(part, other))
+            # What is not a number differs from every number, unless rounding makes numbers of it.
             with np.errstate(all="ignore"):
-                gap = np.abs(part.expected.astype(np.float64) - part.held.astype(np.float64))
-                # What is not a number differs from every number, unless rounding makes numbers of it.
-                masks[number] &= ~(gap <= _TIMES * reach[number]) & (reach[number] < np.inf)
+                masks[number] &= ~(part.gap <= _TIMES * reach[number]) & (reach[number] < np.inf)
     return masks
 
 
@@ -123,7 +123,5 @@ def clearly_differing(part: Part, relative: float) -> Array:
 
 def worst(part: Part, mask: Array) -> tuple[int, ...]:
     """The element of those in a mask that differs most; what is not a number comes first."""
-    with np.errstate(all="ignore"):
-        gap = np.abs(part.expected.astype(np.float64) - part.held.astype(np.float64))
-    gap = np.where(mask, np.where(np.isnan(gap), np.inf, gap), -1.0)
+    gap = np.where(mask, np.where(np.isnan(part.gap), np.inf, part.gap), -1.0)
     return tuple(int(k) for k in np.unravel_index(int(np.argmax(gap)), gap.shape))

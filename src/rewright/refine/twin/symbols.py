@@ -5,17 +5,14 @@ from __future__ import annotations
 import ast
 import operator
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import fields, is_dataclass, replace
-from typing import Any, cast
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from rewright import ops
 from rewright.interp.settling import shortest, whole_nodes
-from rewright.ir.dims import SizeExpr, evaluate
-from rewright.ir.graph import Graph, GraphBuilder
-from rewright.ir.operator import Operator
+from rewright.ir.graph import Graph
 from rewright.ir.placement import Placement, RankProgram
-from rewright.ir.types import TensorType
+from rewright.ir.sizes import size_symbols, substituted, with_sizes
 
 PRIMES = (2, 3, 5, 7, 11, 13, 17, 19)
 """Sizes that are given to the symbols in alphabetical order: different, so that axes are not confused."""
@@ -23,37 +20,14 @@ _LONGEST = 300
 """Limits that are larger are not reached: what is run has to be small."""
 
 
-def size_symbols(graph: Graph) -> set[str]:
-    """Names of the size symbols in the types of a graph."""
-    found: set[str] = set()
-    for node in graph.nodes:
-        for size in node.type.shape:
-            if isinstance(size, SizeExpr):
-                found |= size.symbols()
-    return found
-
-
-def default_sizes(names: set[str]) -> dict[str, int]:
+def default_sizes(names: Collection[str]) -> dict[str, int]:
     """A small number for every symbol."""
     return {name: PRIMES[i % len(PRIMES)] for i, name in enumerate(sorted(names))}
 
 
 def at_sizes(graph: Graph, sizes: Mapping[str, int]) -> Graph:
     """The graph with its size symbols replaced in every attribute."""
-    if not size_symbols(graph):
-        return graph
-    build = GraphBuilder(graph.name)
-    names = {position: name for name, position in graph.inputs.items()}
-    for position, node in enumerate(graph.nodes):
-        op = _operator_at(node.op, sizes)
-        build.span = node.span
-        if position in names:
-            build.input(names[position], op)
-        else:
-            build.add(op, *node.operands)
-    for name, position in graph.outputs.items():
-        build.output(name, position)
-    return build.build()
+    return with_sizes(graph, sizes) if size_symbols(graph) else graph
 
 
 def program_at_sizes(program: RankProgram, sizes: Mapping[str, int]) -> RankProgram:
@@ -68,23 +42,7 @@ def program_at_sizes(program: RankProgram, sizes: Mapping[str, int]) -> RankProg
 
 def placement_at_sizes(placement: Placement, sizes: Mapping[str, int]) -> Placement:
     """A placement with numbers for symbols."""
-    return replace(placement, runs=_value_at(placement.runs, sizes))
-
-
-def _operator_at(op: Operator, sizes: Mapping[str, int]) -> Operator:
-    assert is_dataclass(op)
-    changed = {f.name: _value_at(getattr(op, f.name), sizes) for f in fields(op)}
-    return replace(op, **changed) if changed else op
-
-
-def _value_at(value: Any, sizes: Mapping[str, int]) -> Any:
-    if isinstance(value, SizeExpr):
-        return evaluate(value, sizes)
-    if isinstance(value, TensorType):
-        return value.with_shape(tuple(evaluate(size, sizes) for size in value.shape))
-    if isinstance(value, tuple):
-        return tuple(_value_at(item, sizes) for item in cast("tuple[Any, ...]", value))
-    return value
+    return replace(placement, runs=substituted(placement.runs, sizes))
 
 
 def further_sizes(graphs: Sequence[Graph]) -> list[dict[str, int]]:
@@ -93,7 +51,7 @@ def further_sizes(graphs: Sequence[Graph]) -> list[dict[str, int]]:
     One, and a little more than the largest whole number that the programs hold: a window, a clamp, a longest position.
     Where places pass through a short float type, a little more than that holds. One symbol changes at a time.
     """
-    names = set[str]().union(*map(size_symbols, graphs))
+    names = {name for graph in graphs for name in size_symbols(graph)}
     usual = default_sizes(names)
     limits = [0, *(limit for graph in graphs for limit in _limits(graph))]
     conditions = [line for graph in graphs for line in graph.metadata.get("assumptions", "").split("; ") if line]

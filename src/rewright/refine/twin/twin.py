@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache, partial
 from itertools import chain
 
 import numpy as np
@@ -11,19 +12,20 @@ import numpy as np
 from rewright import ops
 from rewright.analysis.meetings import Schedule, match_collectives
 from rewright.interp.adversarial import Draws, plan_draws
-from rewright.interp.ranks import Execution, run, run_ranks
+from rewright.interp.placing import Difference, closest, compare, fitting, largest_gap, local_inputs
+from rewright.interp.ranks import Execution, Trial, run, run_ranks
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 from rewright.ir.holders import Holders, holders_of
 from rewright.ir.operator import Unsupported
-from rewright.ir.placement import Placement, RankProgram
+from rewright.ir.placement import Placement, RankProgram, place
+from rewright.ir.sizes import size_symbols
 from rewright.ops.agreement import CollectiveMismatch
 from rewright.ops.base import Array, static
 from rewright.refine.relations.solving import Read, Solved, filled
 from rewright.refine.shrink.shrinking import elements, shrink
-from rewright.refine.twin.placing import Difference, closest, compare, fitting, local_inputs, rounding
 from rewright.refine.twin.resizing import Resize
-from rewright.refine.twin.symbols import at_sizes, default_sizes, program_at_sizes, size_symbols
+from rewright.refine.twin.symbols import at_sizes, default_sizes, program_at_sizes
 from rewright.refine.twin.unspecified import as_inputs, drawn, is_unspecified
 from rewright.refine.verdict import Counterexample
 
@@ -45,17 +47,6 @@ class TwinResult:
     counterexample: Counterexample | None = None
     placements: dict[str, Placement | None] = field(default_factory=dict[str, "Placement | None"])
     """By output: the expected placement where one was given and holds, else the one that fits the values."""
-
-
-@dataclass(frozen=True)
-class Trial:
-    """One run: the global inputs and what every node that was kept computed."""
-
-    inputs: dict[str, Array]
-    held: Sequence[Mapping[str, Array]]
-    """What every rank is given."""
-    sequential: Execution
-    ranks: list[Execution]
 
 
 @dataclass(frozen=True)
@@ -126,6 +117,13 @@ class Twin:
         draws = plan_draws(self.sequential, program.graphs, program.inputs)
         return replace(self, program=program, draws=draws, schedule=match_collectives(program.graphs))
 
+    def agrees_with(self, program: RankProgram, expect: Mapping[str, Placement], outputs: Collection[str]) -> bool:
+        """Whether another distributed program at the same sizes would compute some outputs as expected."""
+        try:
+            return bool(self.with_ranks(program).compare(expect=expect, outputs=outputs, stop_early=True).agrees)
+        except CollectiveMismatch:
+            return False
+
     def run_trial(
         self, seed: int, trial: int, keep: Sequence[frozenset[int]] = (), keep_sequential: frozenset[int] = frozenset()
     ) -> Trial | TwinResult:
@@ -146,6 +144,11 @@ class Twin:
             why = f"the sequential program runs, and the distributed one fails: {error}"
             return TwinResult(False, why, counterexample=_nothing(inputs, sequential, seed))
         return Trial(inputs, held, sequential, ranks)
+
+    def run_all(self, seed: int = 0, trial: int = 0) -> Trial | TwinResult:
+        """One run that keeps the values of all nodes, or the result where one of the programs fails."""
+        keep = [frozenset(range(len(graph))) for graph in self.program.graphs]
+        return self.run_trial(seed, trial, keep, frozenset(range(len(self.sequential))))
 
     def held(self, inputs: Mapping[str, Array], seed: int, trial: int) -> list[dict[str, Array]]:
         """What every rank is given of the inputs, and of memory that nothing was written to; raises RewrightError."""
@@ -193,7 +196,7 @@ class Twin:
         placements: dict[str, Placement | None] = {}
         wrong: dict[str, tuple[Difference | None, str]] = {}
         worst = 0.0
-        single = _Single(self.sequential, trial)
+        rounding = _rounding(self.sequential, trial)
         for name in trial.sequential.outputs if outputs is None else outputs:
             if wrong and stop_early:
                 break
@@ -202,29 +205,29 @@ class Twin:
                 missing = [rank for rank, execution in enumerate(trial.ranks) if name not in execution.outputs]
                 wrong[name] = None, f"rank {missing[0]} has no output {name!r}"
                 continue
-            placements[name], difference, why = self._place(name, trial, expected.get(name), single, owners)
+            placements[name], difference, why = self._place(
+                name, trial, expected.get(name), owners, partial(rounding, name)
+            )
             placements[name] = _everywhere(placements[name], owners)
             worst = max(worst, difference.relative if difference else 0.0)
             if why:
                 wrong[name] = difference, why
         if not wrong:
             return TwinResult(True, "all outputs agree", largest_error=worst, placements=placements)
-        sizes = {name: tuple(value.shape) for name, value in trial.inputs.items()}
         name = next((name for name, (difference, _) in wrong.items() if difference), next(iter(wrong)))
         difference, why = wrong[name]
-        example = difference and Counterexample(
-            sizes, name, difference.index, difference.sequential, difference.distributed, seed
-        )
+        apart = difference and (difference.sequential, difference.distributed)
+        example = difference and apart and Counterexample.of(trial.inputs, name, difference.index, apart, seed)
         return TwinResult(False, why, 0, worst, tuple(wrong), example, placements)
 
     def _place(
-        self, name: str, trial: Trial, expected: Placement | None, single: _Single, owners: Holders
+        self, name: str, trial: Trial, expected: Placement | None, owners: Holders, rounding: Callable[[], float]
     ) -> tuple[Placement | None, Difference | None, str]:
         """The placement that holds, the largest difference, and why the output is wrong (empty if it is not)."""
         value, held = trial.sequential.outputs[name], [trial.ranks[rank].outputs[name] for rank in owners.ranks]
         mesh, expected = owners.mesh, None if expected is None else owners.restrict(expected)
         difference: Difference | None = None
-        for floor in (lambda: 0.0, lambda: single.rounding(name)):
+        for floor in (lambda: 0.0, rounding):
             try:
                 placement = expected or fitting(value, held, mesh, floor())
                 difference = placement and compare(value, held, placement, mesh, floor())
@@ -237,8 +240,7 @@ class Twin:
             is_ = f"it is {found}" if found else "it fits no placement"
             return found, difference, f"output {name!r} does not have the placement {expected}; {is_}"
         if all(tensor.shape == value.shape for tensor in held):
-            everywhere = Placement(tuple(_whole(value) for _ in held), ("Replicate()",) * len(mesh.axes))
-            difference = compare(value, held, everywhere, mesh)
+            difference = compare(value, held, place(value.shape, mesh, ("Replicate()",)), mesh)
         else:
             difference = closest(value, held, mesh)
         return None, difference, f"output {name!r} fits no placement"
@@ -252,30 +254,21 @@ def _everywhere(placement: Placement | None, owners: Holders) -> Placement | Non
 
 def _nothing(inputs: Mapping[str, Array], sequential: Execution, seed: int) -> Counterexample | None:
     """Inputs on which the ranks compute nothing, with an element that the sequential program computes from them."""
-    sizes = {name: tuple(value.shape) for name, value in inputs.items()}
     for name, value in sequential.outputs.items():
         if value.size:
             first = float(np.asarray(value, np.float64).reshape(-1)[0])
-            return Counterexample(sizes, name, (0,) * value.ndim, first, float("nan"), seed)
+            return Counterexample.of(inputs, name, (0,) * value.ndim, (first, float("nan")), seed)
     return None
 
 
-class _Single:
-    """The sequential program of a trial in single precision, run when it is first asked for."""
+def _rounding(sequential: Graph, trial: Trial) -> Callable[[str], float]:
+    """How far single precision is from an output, run when it is first asked for.
 
-    def __init__(self, sequential: Graph, trial: Trial) -> None:
-        self.sequential, self.trial = sequential, trial
-        self.outputs: dict[str, Array] | None = None
-
-    def rounding(self, name: str) -> float:
-        """How much of an output is rounding error."""
-        if self.outputs is None:
-            self.outputs = run(self.sequential, self.trial.inputs, np.float32).outputs
-        return rounding(self.trial.sequential.outputs[name], self.outputs[name])
-
-
-def _whole(value: Array) -> tuple[tuple[tuple[int, int], ...], ...]:
-    return tuple(((0, size),) if size else () for size in value.shape)
+    A tensor that is zero but for rounding (the gradient of what softmax ignores, say) has no magnitude of its own to
+    compare differences with; this is one.
+    """
+    single = cache(lambda: run(sequential, trial.inputs, np.float32).outputs)
+    return lambda name: largest_gap(trial.sequential.outputs[name], single()[name])
 
 
 LARGEST = 1 << 23
@@ -310,33 +303,33 @@ def make_twin(
     if why is not None:
         return Unsupported(why)
     shapes = {name: sequential.nodes[p].type.shape for name, p in sequential.outputs.items()}
-    names = size_symbols(sequential).union(*(size_symbols(graph) for graph in program.graphs))
+    names = {name for graph in (sequential, *program.graphs) for name in size_symbols(graph)}
     sizes = {**default_sizes(names), **(sizes or {})} if names else {}
     if names:
         sequential, program = at_sizes(sequential, sizes), program_at_sizes(program, sizes)
     schedule = match_collectives(program.graphs)
     if elements((sequential, *program.graphs)) <= largest:
-        resize = Resize(shapes, sizes)
-        return Twin(
-            sequential,
-            program,
-            plan_draws(sequential, program.graphs, program.inputs),
-            schedule,
-            resize=resize,
-            solved=solved,
-        )
+        draws = plan_draws(sequential, program.graphs, program.inputs)
+        return Twin(sequential, program, draws, schedule, resize=Resize(shapes, sizes), solved=solved)
     if solved:
         return Unsupported("the programs are too large to execute, and inputs given by equations are not shrunk")
+    small = shrunk(sequential, program, schedule, Resize(shapes, sizes))
+    left = 0 if isinstance(small, Unsupported) else elements((small.sequential, *small.program.graphs))
+    if left > MARGIN * largest:
+        return Unsupported(
+            f"the programs have {elements((sequential, *program.graphs)):.1e} elements, and shrinking them "
+            f"consistently leaves {left:.1e}, too many to execute"
+        )
+    return small
+
+
+def shrunk(sequential: Graph, program: RankProgram, schedule: Schedule, resize: Resize) -> Twin | Unsupported:
+    """The twin of programs at the smallest sizes that are consistent, or why there are none."""
     small = shrink(sequential, program, schedule)
     if isinstance(small, Unsupported):
         return small
-    if small.elements() > MARGIN * largest:
-        return Unsupported(
-            f"the programs have {elements((sequential, *program.graphs)):.1e} elements, and shrinking them "
-            f"consistently leaves {small.elements():.1e}, too many to execute"
-        )
     draws = plan_draws(small.sequential, small.program.graphs, small.program.inputs)
-    return Twin(small.sequential, small.program, draws, schedule, True, Resize(shapes, sizes, small.scales))
+    return Twin(small.sequential, small.program, draws, schedule, True, replace(resize, scales=small.scales))
 
 
 def _obstacle(sequential: Graph, program: RankProgram, solved: Solved) -> str | None:
@@ -355,4 +348,4 @@ def _obstacle(sequential: Graph, program: RankProgram, solved: Solved) -> str | 
     return None
 
 
-__all__ = ["CollectiveMismatch", "Trial", "Twin", "TwinResult", "make_twin"]
+__all__ = ["CollectiveMismatch", "Twin", "TwinResult", "make_twin"]

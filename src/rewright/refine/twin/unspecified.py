@@ -7,7 +7,8 @@ from dataclasses import replace
 import numpy as np
 
 from rewright import ops
-from rewright.ir.graph import Graph, Node
+from rewright.blame.editing import with_input
+from rewright.ir.graph import Graph
 from rewright.ir.placement import RankProgram
 from rewright.ir.types import DType
 from rewright.ops.base import Array, static
@@ -22,13 +23,10 @@ def as_inputs(program: RankProgram) -> RankProgram:
 
 
 def _given(graph: Graph) -> Graph:
-    nodes, inputs = list(graph.nodes), dict(graph.inputs)
-    for position, node in enumerate(nodes):
+    for position, node in enumerate(graph.nodes):
         if isinstance(node.op, ops.CustomCall) and node.op.is_unspecified:
-            name = f"{_PREFIX}{position}"
-            nodes[position] = Node(ops.Input(name, node.type), (), node.type, node.span)
-            inputs[name] = position
-    return graph if len(inputs) == len(graph.inputs) else replace(graph, nodes=tuple(nodes), inputs=inputs)
+            graph = with_input(graph, position, f"{_PREFIX}{position}")
+    return graph
 
 
 def is_unspecified(name: str) -> bool:

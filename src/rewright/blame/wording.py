@@ -1,0 +1,199 @@
+"""A divergence in words: what the ranks should hold, what they hold instead, and the lines of both programs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from itertools import product
+from typing import Any, cast
+
+import numpy as np
+
+from rewright import ops
+from rewright.blame.divergence import Divergence, Search
+from rewright.blame.places import Place
+from rewright.interp.placing import TOLERANCE, Difference, added_up, compare, cut
+from rewright.ir.graph import Node
+from rewright.ops.base import Array
+
+
+@dataclass(frozen=True)
+class Told:
+    """The parts of a finding that come from its place; ``places`` are where a repair may be tried, best first."""
+
+    kind: str
+    message: str
+    expected: str
+    found: str
+    position: int
+    """The sequential node that is told."""
+    rank: int
+    """The rank that shows it best."""
+    shown: Place
+    """The place that is told."""
+    places: tuple[Place, ...]
+
+
+class Teller:
+    """Describes the divergences of one search."""
+
+    def __init__(self, search: Search) -> None:
+        self.search = search
+        self.holding = search.holding
+        self.places = search.places
+        self.nodes = search.holding.sequential.nodes
+
+    def tell(self, divergence: Divergence) -> Told:
+        """Kind, message and lines of a divergence."""
+        told = self._told(divergence)
+        # What went wrong may have to be put right where the result is read: a bias that is added before the reduction.
+        return replace(told, places=tuple(dict.fromkeys((*told.places, divergence.reader))))
+
+    def _told(self, divergence: Divergence) -> Told:
+        position, place = divergence.sequential, divergence.place
+        if divergence.cause == "output":
+            return self._never_reduced(position, place, "")
+        if divergence.cause == "operator":
+            partial = self._partial_operand(position, place)
+            if partial is not None:
+                return self._never_reduced(*partial, self._there(place))
+        if divergence.cause == "extra":
+            partial = next((at for at in self.places.operands(place) if self.search.is_partial(position, at)), None)
+            if partial is not None:
+                return self._never_reduced(position, partial, self._there(place))
+        worst = self._worst(position, place)
+        rank = 0 if worst is None else worst.rank
+        node = self._node(place, rank)
+        kind, message = self._words(divergence, rank)
+        alike = type(node.op) is type(self.nodes[position].op)
+        at_reader = divergence.cause == "input" or (divergence.cause in ("missing", "term") and not alike)
+        expected, found = self._expected(position, place), self._found(position, place, rank)
+        shown = divergence.reader if at_reader else place
+        return Told(kind, message, expected, found, position, rank, shown, (place,))
+
+    def _words(self, divergence: Divergence, rank: int) -> tuple[str, str]:
+        """The kind of a finding, and one sentence."""
+        wanted, node = self.nodes[divergence.sequential], self._node(divergence.place, rank)
+        there, own = where(node), where(wanted)
+        match divergence.cause:
+            case "missing":
+                reader = where(self._node(divergence.reader, rank))
+                instead = "" if divergence.other is None else where(self.nodes[divergence.other])
+                return "missing_operator", f"{reader} on rank {rank} reads the {instead}, and not the {own} of it"
+            case "term":
+                term = "" if divergence.other is None else where(self.nodes[divergence.other])
+                return "missing_term", f"the {own} has the term {term}, which {there} on rank {rank} lacks"
+            case "extra":
+                return "extra_operator", f"rank {rank} has the {own}, and {there} makes something else of it"
+            case "collective":
+                return "wrong_collective", f"{there} reads what is right, and does not give rank {rank} the {own}"
+            case "moved":
+                return "wrong_exchange", f"{there} is part of moving the {own} to other ranks, and it does not arrive"
+            case "constant":
+                values = f"{_number(node)}, and {_number(wanted)} in the sequential program"
+                return "wrong_constant", f"the constant of rank {rank} at {node.span} is {values}"
+            case "input":
+                name = self.places.label(divergence.place)
+                placement = self.holding.program.inputs.get(str(name), "its equation")
+                return "wrong_shard", f"rank {rank} holds another part of {name} than {placement} says"
+            case "operands":
+                return "wrong_value", f"rank {rank} computes {there} on the operands of the {own} in another order"
+            case _:
+                how = differences(wanted, node) or "and the result is another"
+                return "wrong_value", f"rank {rank} computes {there} on the operands of the {own}, {how}"
+
+    def _never_reduced(self, position: int, place: Place, reader: str) -> Told:
+        """A sum over ranks that is read, or returned, as if it had been added up."""
+        source, origin = self.search.origin(position, place)
+        end = f"before {reader} reads it" if reader else "before it is returned"
+        message = f"the ranks hold addends of the {where(self.nodes[source])}, and nothing adds them up {end}"
+        wanted, held = self._expected(source, origin), str(self.holding.holds(position, place))
+        return Told("missing_reduction", message, wanted, held, source, 0, origin, (place, origin))
+
+    def _partial_operand(self, position: int, place: Place) -> tuple[int, Place] | None:
+        """An operand that is a sum over ranks, where the operator needs it added up."""
+        operands = product(self.nodes[position].operands, self.places.operands(place))
+        terms = product(self.places.addends(position), self.places.rank_addends(place))
+        return next((pair for pair in (*operands, *terms) if self.search.is_partial(*pair)), None)
+
+    def _node(self, place: Place, rank: int) -> Node:
+        return self.places.ranks[rank].nodes[place[rank]]
+
+    def _there(self, place: Place) -> str:
+        return where(self._node(place, 0))
+
+    def _expected(self, position: int, place: Place) -> str:
+        """The tensor that belongs there, and the cleanest placement with the shapes that the ranks have."""
+        fitting = self.holding.by_shapes(position, place)
+        placement = f", {fitting[0]}" if fitting else ""
+        return f"{where(self.nodes[position])}{placement}"
+
+    def _worst(self, position: int, place: Place) -> Difference | None:
+        """The element that is furthest off."""
+        value, local = self.holding.value(position), self.holding.local(place)
+        fitting = self.holding.by_shapes(position, place)
+        return compare(value, local, fitting[0], self.holding.mesh) if fitting else None
+
+    def _found(self, position: int, place: Place, rank: int) -> str:
+        """What a rank holds there: a multiple of the right values, another tensor, or numbers."""
+        value, local = self.holding.value(position), self.holding.local(place)
+        fitting = self.holding.by_shapes(position, place)
+        other = self._other(position, place)
+        if not fitting:
+            return other or f"a tensor of shape {list(local[rank].shape)}"
+        factor = _factor(cut(value, fitting[0].runs[rank]), added_up(local, fitting[0], self.holding.mesh, rank))
+        if factor is not None:
+            return f"{factor:g} times that on rank {rank}"
+        worst = self._worst(position, place)
+        if other or worst is None:
+            return other
+        where = f"[{', '.join(map(str, worst.index))}]" if worst.index else "it"
+        return f"{worst.distributed:.6g} for {worst.sequential:.6g} at {where} on rank {rank}"
+
+    def _other(self, position: int, place: Place) -> str:
+        """Another sequential tensor that the ranks hold there."""
+        for other, node in enumerate(self.nodes):
+            if other != position and not isinstance(node.op, ops.Constant) and node.type.rank:
+                held = self.holding.holds(other, place)
+                if held is not None:
+                    return f"{where(node)}, {held}"
+        return ""
+
+
+def where(node: Node) -> str:
+    if isinstance(node.op, ops.Input):
+        return f"input {node.op.label}"
+    return f"{node.op.name} {'in' if node.span.scope else 'at'} {node.span}"
+
+
+def named(node: Node) -> str:
+    """A node by its operator and line."""
+    return f"{node.op.name} at {node.span}"
+
+
+_OF_SIZES = ("shape", "tensor", "start", "limit", "low", "high", "slice_sizes", "sizes", "groups")
+"""Attributes that may differ because a rank has only a part."""
+
+
+def differences(wanted: Node, node: Node) -> str:
+    """The attributes in which two operators differ, in words."""
+    names = [field.name for field in fields(cast(Any, wanted.op)) if field.name not in _OF_SIZES]
+    values = [(name, getattr(node.op, name), getattr(wanted.op, name)) for name in names]
+    return ", ".join(f"with {name} {own} and not {other}" for name, own, other in values if own != other)
+
+
+def _number(node: Node) -> str:
+    op = node.op
+    return f"{op.values[0]:g}" if isinstance(op, ops.Constant) and len(op.values) == 1 else "another table"
+
+
+def _factor(right: Array, held: Array) -> float | None:
+    """The number that makes one tensor of the other, where there is one."""
+    if right.dtype.kind != "f" or not right.size:
+        return None
+    largest = np.unravel_index(int(np.argmax(np.abs(right))), right.shape)
+    if not np.isfinite(right[largest]) or right[largest] == 0 or not np.isfinite(held[largest]):
+        return None
+    factor = float(held[largest] / right[largest])
+    with np.errstate(all="ignore"):
+        off = np.abs(held - factor * right).max()
+    return float(f"{factor:.6g}") if factor and off <= TOLERANCE * np.abs(right[largest]) * abs(factor) else None
