@@ -14,6 +14,7 @@ import torch
 
 import rewright as rw
 from rewright import ops
+from rewright.claims.language import applies
 from rewright.ir.digest import digest
 from rewright.ir.graph import Graph, GraphBuilder
 from rewright.ir.placement import Mesh, RankProgram
@@ -145,7 +146,12 @@ def forged(function: str, monkeypatch: pytest.MonkeyPatch) -> Certificate:
     with monkeypatch.context() as patch:
         patch.setattr(facts, "conditions", lambda *_: ())
         found = certificate(left, program, known, {}, proof.law)
-    terms = tuple(replace(term, data=(function,)) if term.data == ("exponential",) else term for term in found.terms)
+    terms = tuple(
+        replace(term, content=replace(term.content, function=function))
+        if applies(term.content, "exponential")
+        else term
+        for term in found.terms
+    )
     return replace(found, terms=terms, sequential=digest(difference(function)))
 
 

@@ -8,7 +8,7 @@ from fractions import Fraction
 import pytest
 
 from rewright import ops
-from rewright.claims.language import Fold, Input, View, applies
+from rewright.claims.language import Apply, Fold, Input, View, applies
 from rewright.ir.digest import digest
 from rewright.ir.graph import Graph, Node
 from rewright.ir.operator import Operator
@@ -135,7 +135,7 @@ def test_the_images_of_terms_are_defined_like_them() -> None:
     other = replace(sequential, nodes=(*sequential.nodes[:position], sine, *sequential.nodes[position + 1 :]))
     number = max(n for n, term in enumerate(certificate.terms) if applies(term.content, "tanh"))
     terms = list(certificate.terms)
-    terms[number] = replace(terms[number], data=("sine",))
+    terms[number] = replace(terms[number], content=Apply("sine", terms[number].accesses))
     with pytest.raises(Refused, match="is defined otherwise than"):
         audit(replace(certificate, sequential=digest(other), terms=tuple(terms)), other, program)
 
