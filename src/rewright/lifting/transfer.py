@@ -48,7 +48,7 @@ from rewright.lifting.terms.store import ONE
 from rewright.lifting.terms.value import NotAView, Pieces, Value, coalesce, variables_of
 from rewright.ops.reference.convolution import as_products
 
-Rule = Callable[[Algebra, Operator, Sequence[Value], Sequence[TensorType], TensorType], Value]
+Law = Callable[[Algebra, Operator, Sequence[Value], Sequence[TensorType], TensorType], Value]
 
 
 def transfer(
@@ -102,12 +102,12 @@ def apply_law(
     """The value that an operator's law gives; raises NotAView where it has none for such operands."""
     if isinstance(op, ops.Elementwise):
         return elementwise(algebra, op, values, types)
-    rule = _RULES.get(type(op))
-    if rule is None:
+    law = LAWS.get(type(op))
+    if law is None:
         raise NotAView(op.name)
     if 0 in result.shape:  # no elements, whatever they are computed from
         return algebra.zero(tuple((n,) for n in result.shape))
-    return rule(algebra, op, values, types, result)
+    return law(algebra, op, values, types, result)
 
 
 def elementwise(algebra: Algebra, op: Operator, values: Sequence[Value], types: Sequence[TensorType]) -> Value:
@@ -454,7 +454,7 @@ def _scatter_sum(algebra: Algebra, op: ops.Scatter, indices: Value, updates: Val
     return combine(algebra, "sum", results) if axis is None else assemble(results, axis, pieces.outer)
 
 
-_RULES: dict[type[Operator], Rule] = {
+LAWS: dict[type[Operator], Law] = {
     ops.Constant: _constant,
     ops.Iota: _iota,
     ops.BroadcastInDim: _broadcast,

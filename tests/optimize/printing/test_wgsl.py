@@ -14,6 +14,8 @@ from rewright.optimize.planning.planner import Planner
 from rewright.optimize.planning.preparing import prepared
 from rewright.optimize.printing.loops.context import Tiling
 from rewright.optimize.printing.loops.kernel import lower
+from rewright.optimize.printing.statements import Name, call
+from rewright.optimize.printing.wgsl.functions import FUNCTIONS, language
 from rewright.optimize.printing.wgsl.renderer import render
 from tests.optimize.programs import PROGRAMS, Program, normal
 
@@ -110,3 +112,10 @@ def test_a_kernel_reads_bindings_and_writes_those_that_may_be_written() -> None:
 def test_what_wgsl_has_not_is_an_error(dtype: torch.dtype, reason: str) -> None:
     with pytest.raises(RewrightError, match=f"no WGSL for {reason}; use target='cpu'"):
         list(modules((torch.exp, (normal(3, 8, dtype=dtype),))))
+
+
+def test_no_function_is_that_of_another_language() -> None:
+    """What C++ and Python write alike, as ``a + b``, WGSL has too; a whole quotient they do not."""
+    assert [name for name, text in FUNCTIONS.items() if "torch" in text or "std::" in text] == []
+    with pytest.raises(RewrightError, match="no WGSL for the function divide_integer"):
+        language("{}[{}]".format).text(call("divide_integer", Name("a"), Name("b")))

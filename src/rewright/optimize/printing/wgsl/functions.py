@@ -36,7 +36,7 @@ _LARGER, _SMALLER = (f"select({{1}}, {{0}}, {{0}} {sign} {{1}} || {{0}} != {{0}}
 """NaN where one of them is NaN, which ``max`` need not be."""
 FUNCTIONS = (
     PLACES
-    | templates(lambda function: function.code.infix)
+    | templates(lambda function: function.code.infix if function.code.infix == function.code.cpp else None)
     | {
         **{
             name: f"{name}({{0}})"
