@@ -33,7 +33,7 @@ _PLAIN = (0, 1, -1)
 _Key = tuple[DType, Values, Shape]
 _MOST_WAYS = 12
 _SECONDS = 0.6
-"""Seconds for the proof of one scheme; most take a few hundredths of one."""
+"""Seconds of CPU for the proof of one scheme; most take a few hundredths of one."""
 _MOST_SIZES = 3
 _MOST_NODES = 120
 
@@ -43,7 +43,7 @@ def generalised(left: Graph, right: Graph, seconds: float = 3.0) -> Scheme | Non
 
     Tried are all sizes that may be free; none that an equation relates to others; then none of one equation.
     """
-    started = time.monotonic()
+    started = time.process_time()
     sides = canonical(left, right)
     if any(len(graph.nodes) > _MOST_NODES for graph in sides):
         return None
@@ -56,7 +56,7 @@ def generalised(left: Graph, right: Graph, seconds: float = 3.0) -> Scheme | Non
     if narrow is not None and len(related) > 1:
         for group in related:
             found = _first_proved(
-                _schemes(sides, shared, (group,)), min(time.monotonic() + _SECONDS, started + seconds)
+                _schemes(sides, shared, (group,)), min(time.process_time() + _SECONDS, started + seconds)
             )
             if found is not None:
                 return found
@@ -65,7 +65,7 @@ def generalised(left: Graph, right: Graph, seconds: float = 3.0) -> Scheme | Non
 
 def _first_proved(schemes: Iterable[Scheme], deadline: float) -> Scheme | None:
     for scheme in schemes:
-        rest = deadline - time.monotonic()
+        rest = deadline - time.process_time()
         if rest <= 0:
             return None
         try:

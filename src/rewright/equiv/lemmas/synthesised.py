@@ -14,7 +14,7 @@ from rewright.rules.scheme import Scheme
 FOR_ALL_SIZES = "proved for all sizes"
 FOR_SOME_SIZES = "proved for all sizes that it leaves free"
 _SECONDS = 2.0
-"""Seconds to make one rule of a lemma."""
+"""Seconds of CPU to make one rule of a lemma, so that a busy machine finds the same."""
 _ALL_SECONDS = 6.0
 _PLACES = 3
 """Places at which a rule was used that are named."""
@@ -56,11 +56,11 @@ def synthesised(
     lemmas: Iterable[Lemma], prover: Prover, before: Collection[Scheme], deadline: float | None = None
 ) -> tuple[SynthesisedRule, ...]:
     """The rules that lemmas are instances of; ``before`` are those that are from other programs."""
-    ends = time.monotonic() + _ALL_SECONDS
-    ends = ends if deadline is None else min(ends, deadline)
+    most = _ALL_SECONDS if deadline is None else min(_ALL_SECONDS, deadline - time.monotonic())
+    ends = time.process_time() + most
     found: list[SynthesisedRule] = []
     for lemma in lemmas:
-        left = min(_SECONDS, ends - time.monotonic())
+        left = min(_SECONDS, ends - time.process_time())
         scheme = prover.generalised(lemma.left, lemma.right, left) if left > 0 else None
         known = next((n for n, rule in enumerate(found) if rule.scheme is scheme), None)
         if known is not None:
