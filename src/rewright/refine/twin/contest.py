@@ -189,7 +189,7 @@ class Contest:
             left_out = any(mask.any() for mask in every)
             return self._contradiction("unclaimed", draw, ran, _shown(ran.parts, every)) if left_out else None
         pairs = list(zip(self._graphs, self._all_values(ran), strict=True))
-        if draw.kind is Kind.LARGE and any(overflows(graph, held) for graph, held in pairs):
+        if draw.kind in RARE and any(overflows(graph, held) for graph, held in pairs):
             return None  # what an infinity that no real number is goes into may be finite again, and another number
         if draw.kind in RARE and any(overflows(graph, held, or_vanishes=True) for graph, held in pairs):
             # Numbers are too large for floats, or too small, which is no difference of functions.
