@@ -165,9 +165,9 @@ def test_a_mask_that_makes_weights_no_number_compiles() -> None:
 @pytest.mark.parametrize("pieces", [False, True])
 def test_rows_of_nothing_but_infinity_are_no_number_where_the_program_has_none(target: Target, pieces: bool) -> None:
     def program(x: torch.Tensor, v: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        weights = torch.exp((x - x.amax(-1, keepdim=True)) * 0.3)  # not divided by their sum, which would be nought
+        weights = torch.exp((x - x.amax(-1, keepdim=True)) * 0.3)  # not divided by their sum, which would be zero
         largest = x.amax(-1, keepdim=True)
-        safe = torch.exp(x - torch.where(largest == -torch.inf, 0.0, largest))  # of such rows nought
+        safe = torch.exp(x - torch.where(largest == -torch.inf, 0.0, largest))  # of such rows zero
         return weights.sum(-1), weights @ v, safe.sum(-1)
 
     x, v = normal(5, 130), normal(130, 8, seed=1)

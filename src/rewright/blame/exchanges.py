@@ -291,7 +291,7 @@ class Search:
                     yield Layout((*order, *single), False)
 
     def _reach(self, exchange: Exchange, names: Sequence[str]) -> float:
-        """How many operators after an exchange the programs part next; nought where it does not help."""
+        """How many operators after an exchange the programs part next; zero where it does not help."""
         try:
             if not self._begins_well(exchange):
                 return 0

@@ -67,7 +67,7 @@ class _Machine:
     def __init__(self, graph: Graph, numbers: Numbers) -> None:
         self.graph = graph
         self.facts = facts_of(graph, MACHINE)
-        self.endless = self._endless()
+        self.infinite = self._may_be_infinite()
         self.numbers = self._numbered(numbers)
         self.nodes: list[Node] = []
         self.values: list[int] = []
@@ -82,16 +82,16 @@ class _Machine:
 
     # --- what is known of the nodes
 
-    def _endless(self) -> set[int]:
+    def _may_be_infinite(self) -> set[int]:
         """Nodes that may be infinite although all inputs are numbers: an infinity is written down."""
         found: set[int] = set()
         over_reals = facts_of(self.graph)
         for place, node in enumerate(self.graph.nodes):
             if isinstance(node.op, ops.Constant):
-                is_endless = not over_reals[place].is_finite
+                is_infinite = not over_reals[place].is_finite
             else:
-                is_endless = not found.isdisjoint(node.operands) and not over_reals[place].is_finite
-            if is_endless:
+                is_infinite = not found.isdisjoint(node.operands) and not over_reals[place].is_finite
+            if is_infinite:
                 found.add(place)
         return found
 
@@ -142,8 +142,8 @@ class _Machine:
         own = self._add(node.op, [self.values[operand] for operand in node.operands], node)
         if isinstance(node.op, ops.Iota) and self._is_float(place) and not self.facts[place].exact:
             return self._named(place, own)
-        reads_endless = not self.endless.isdisjoint(node.operands) and not moved(node)
-        return self._as_computed(place) if reads_endless and not self._has_order(node.op) else own
+        reads_infinite = not self.infinite.isdisjoint(node.operands) and not moved(node)
+        return self._as_computed(place) if reads_infinite and not self._has_order(node.op) else own
 
     def _has_order(self, op: Operator) -> bool:
         """Whether an operator picks among its operands by their order, which infinities have a place in."""

@@ -219,13 +219,13 @@ def _run(verdict: Verdict, pair: _Pair, captured: _Captured, values: Values | No
     outputs = replicated(both.left) if pair.is_single else None
     unclaimed = pair.left if any("-infinity" in text for text in ready.assumptions) else None
     tolerance = _ROUNDED_TABLES if any(MOVED in text for text in ready.assumptions) else 0.0
-    about = known, fixed, unclaimed, _endless(ready), tolerance, not any(ready.tables)
+    about = known, fixed, unclaimed, _infinity(ready), tolerance, not any(ready.tables)
     found = objected(verdict, Run(both.left, program, outputs, None, *about, mutual=True))
     verdict.stats.seconds["runs"] = time.perf_counter() - started
     return found
 
 
-def _endless(ready: Prepared) -> float:
+def _infinity(ready: Prepared) -> float:
     """The least number that stands for infinity, to which no number of an input comes near."""
     numbers = {
         node.op.values[0] for graph in ready.written for node in graph.nodes if isinstance(node.op, ops.Constant)

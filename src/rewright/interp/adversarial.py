@@ -1,7 +1,7 @@
 """Inputs that programs are run on: random ones, and those that their own constants and operators make interesting.
 
 Every draw is of one kind. ``USUAL`` numbers tell most programs apart and say where they part. The other kinds are for
-what has measure nought among them: the constants of the programs and their neighbours, ties and halves, zeros, rows of
+what has measure zero among them: the constants of the programs and their neighbours, ties and halves, zeros, rows of
 a mask without a true element, labels that are all ignored, integers that use all digits of their type.
 """
 

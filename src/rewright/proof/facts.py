@@ -127,7 +127,7 @@ class _Integers(Denoter):
 
 
 def _knowing(sequential: Graph, before: Sequence[RangeFact], terms: Sequence[Definition], context: Context) -> Context:
-    """A context with what is known of inputs: an index that is less than nought may be counted from the end."""
+    """A context with what is known of inputs: an index that is less than zero may be counted from the end."""
     for fact in before:
         content = terms[fact.term].content
         if isinstance(content, Input):

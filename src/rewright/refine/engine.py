@@ -305,7 +305,7 @@ class _Aim:
         """The proof, and whether it is one of the programs with rounded constants written out.
 
         That is tried where the programs have other constants, before what takes long, and never where values differ:
-        what is nought for the numbers that are meant may be multiplied until it is not.
+        what is zero for the numbers that are meant may be multiplied until it is not.
         """
         sequential, program = self.case.sequential, self.case.program
         if not rounds or not differ(sequential, program.graphs):

@@ -35,7 +35,7 @@ from rewright.refine.verdict import Evidence, Finding, Verdict
 _SMALL = LARGEST >> 3
 """A pair that is proved is run at sizes that take a part of the time of the proof."""
 _FARTHER = 1000
-"""How many times as far from nought as every number that is given what stands for infinity has to be."""
+"""How many times as far from zero as every number that is given what stands for infinity has to be."""
 _MOST_STEPS = 1 << 13
 """Programs with more operators are run with three of their layers: as a whole they take longer than their proof."""
 _MOST_WHOLE = 1 << 18
@@ -62,7 +62,7 @@ class Run:
     """Those of them that the verdict is about, and no others."""
     unclaimed: Graph | None = None
     """A program over the same inputs; where its outputs are not a number nothing is claimed."""
-    endless: float = math.inf
+    infinity: float = math.inf
     """What stands for infinity: no number that is given comes near it."""
     tolerance: float = 0.0
     """Of the usual size of the elements of an output, what tables that were rounded explain."""
@@ -178,7 +178,7 @@ def _with_values(twins: Sequence[Twin | None], pair: Run) -> Iterator[Twin]:
         yield replace(usual, draws=replace(usual.draws, given=pair.given))
     for twin in twins:
         if twin is not None and not (twin.shrunk and pair.fixed):
-            near = tuple(c for c in twin.draws.constants if abs(c) < pair.endless / _FARTHER)
+            near = tuple(c for c in twin.draws.constants if abs(c) < pair.infinity / _FARTHER)
             yield replace(twin, draws=replace(twin.draws, given=pair.fixed or {}, constants=near))
 
 

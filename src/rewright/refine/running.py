@@ -43,7 +43,7 @@ def compare(case: Case) -> Ran:
 def is_hopeless(ran: Ran, failed: Collection[str]) -> bool:
     """Whether values show that nothing else would relate these outputs, or no more than a few of them.
 
-    A few may be right by chance: behind a wrong activation the gradient of a bias of keys is nought all the same.
+    A few may be right by chance: behind a wrong activation the gradient of a bias of keys is zero all the same.
     """
     right = set(failed) - set(ran.result.wrong_outputs)
     return ran.result.agrees is False and _OF_WHICH_ONE_IS_RIGHT * len(right) <= len(failed)

@@ -370,7 +370,7 @@ def test_the_square_of_a_deviation_moves_by_that_of_the_difference_of_means() ->
     assert growth is not None and growth.each is not None
     ((mean, renewed),) = ((e.leaf, e.renewed) for e in growth.estimates)
     assert evaluate(growth.each, {mean.number: Fraction(1_000_000), renewed.number: Fraction(1_000_002)}) == 4
-    ((coefficient, _),) = growth.others  # of the sum of what is left of the mean, which is nought but for rounding
+    ((coefficient, _),) = growth.others  # of the sum of what is left of the mean, which is zero but for rounding
     assert evaluate(coefficient, {mean.number: Fraction(1_000_000), renewed.number: Fraction(1_000_002)}) == -4
 
 

@@ -24,10 +24,10 @@ LOOP = re.compile(r"( +)for begin in tl\.range\((.*), BN, num_stages=AHEAD\):")
 
 
 class Place(int):
-    """An index on a device, where quotients of what is below nought are others than Python's."""
+    """An index on a device, where quotients of what is below zero are others than Python's."""
 
     def __floordiv__(self, other: int) -> Place:
-        assert self >= 0, "a quotient of an index below nought"
+        assert self >= 0, "a quotient of an index below zero"
         return Place(int(self) // int(other))
 
     def __add__(self, other: int) -> Place:

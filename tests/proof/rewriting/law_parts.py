@@ -52,7 +52,7 @@ class Part(GraphBuilder):
         return self.add(op, base, places, updates)
 
     def marks(self, places: int, dtype: DType = B, shape: Shape = (ROWS, SIZE), value: float = 1) -> int:
-        """Ones, or truths, at places of each row, and noughts elsewhere."""
+        """Ones, or truths, at places of each row, and zeros elsewhere."""
         ones = self.number(value, self.type(places).shape, dtype)
         return self.written(self.number(0, shape, dtype), places, ones)
 

@@ -19,7 +19,7 @@ def weights(b: Part) -> int:
 
 
 def beside_their_row(b: Part) -> int:
-    """Pairs of a row's number and a place in it, with places below nought counted from the end."""
+    """Pairs of a row's number and a place in it, with places below zero counted from the end."""
     x, shape = b.read("x"), (ROWS, b.k)
     found = b.chosen(x)
     below = b.of(ops.Compare("LT"), found, b.number(0, shape, I64))
@@ -94,7 +94,7 @@ def selected_beyond_the_row(b: Part) -> int:
     return b.of(ops.Select(), marks, b.read("y"), b.number(0.0))
 
 
-def other_than_nought(b: Part) -> int:
+def other_than_zero(b: Part) -> int:
     return b.of(ops.Select(), b.marks(b.chosen(b.read("x"))), b.read("y"), b.number(1.0))
 
 
@@ -144,7 +144,7 @@ def any_places(b: Part) -> int:
 
 
 def as_truths(b: Part) -> int:
-    """Places other than nought become one."""
+    """Places other than zero become one."""
     truths = b.of(ops.Convert(B), b.chosen(b.read("x")))
     return b.rows_at(table(b), b.of(ops.Convert(I64), truths))
 

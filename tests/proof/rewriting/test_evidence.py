@@ -44,7 +44,7 @@ def side(write: Callable[[Side], int]) -> Graph:
     return builder.done(write(builder))
 
 
-def floor_of_nought(b: Side) -> int:
+def floor_of_zero(b: Side) -> int:
     return b.of(ops.Maximum(), b.read("x"), b.number(0.0))
 
 
@@ -63,8 +63,8 @@ def why_not(left: Graph, right: Graph, evidence: str = PROVED, *, counts: bool =
 @pytest.mark.parametrize(
     ("write", "given"),
     [
-        (floor_of_nought, between(0, math.inf)),
-        (floor_of_nought, between(2, 5)),
+        (floor_of_zero, between(0, math.inf)),
+        (floor_of_zero, between(2, 5)),
         (through_bytes, replace(REAL, whole=True)),
         (through_bytes, between(-128, 127, whole=True)),
     ],
@@ -78,7 +78,7 @@ def test_what_is_given_is_used(write: Callable[[Side], int], given: Facts) -> No
     "given", [between(-1, 5), between(-1, 5, whole=True), Facts(low=0), Facts(nan=False, low=-0.5)]
 )
 def test_what_is_given_may_be_too_little(given: Facts) -> None:
-    assert why_not(side(itself), side(floor_of_nought), x=given) is not None
+    assert why_not(side(itself), side(floor_of_zero), x=given) is not None
 
 
 def test_an_input_that_is_one_number_is_this_number() -> None:
@@ -131,7 +131,7 @@ def test_what_is_inner_is_computed_on_both_sides() -> None:
 def test_rewritings_are_read_as_they_were_written() -> None:
     given = (("x", between(-math.inf, 3.5)), ("y", replace(of_values([math.inf]), exact=False)))
     lemmas = [
-        Lemma("lemma 1", side(itself), side(floor_of_nought), PROVED, (), given),
+        Lemma("lemma 1", side(itself), side(floor_of_zero), PROVED, (), given),
         Lemma("lemma 2", side(itself), side(through_bytes), LAW + "places", (), (), (("e", 1),)),
     ]
     stages = [Stage((Splice(4, lemma.key, (("x", (1, 2)),)),), (lemma,)) for lemma in lemmas]

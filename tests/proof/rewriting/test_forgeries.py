@@ -103,9 +103,9 @@ def test_a_condition_between_two_steps_is_not_lost() -> None:
         return b.add(ops.Compare("LT"), x, b.add(ops.Add(), x, b.c(1.0)))
 
     def chosen(b: Build) -> int:
-        x, endless = b.x("x"), b.c(-math.inf)
+        x, infinite = b.x("x"), b.c(-math.inf)
         own = b.add(ops.Select(), b.c(True, kind=TRUTH), x, b.add(ops.Negate(), x))
-        return b.add(ops.Add(), own, b.add(ops.Exponential(), endless))
+        return b.add(ops.Add(), own, b.add(ops.Exponential(), infinite))
 
     left, right = graph(chosen), graph(lambda b: b.add(ops.Negate(), b.x("x")))
     holds = Lemma("", graph(lambda b: later(b, b.x("m"))), graph(lambda b: b.c(True, kind=TRUTH)), PROVED)
@@ -169,8 +169,8 @@ def test_a_collective_that_nothing_reads_is_still_met() -> None:
     ranks = tuple(map(of_rank, range(2)))
     program = RankProgram(ranks, mesh, {n: whole[n] for n in "ab"}, {"y": whole["y"]})
     left = graph(lambda b: b.add(ops.Add(), b.x("a"), b.x("b")), "y")
-    nought = Lemma("", graph(lambda b: b.x("q")), graph(lambda b: b.add(ops.Add(), b.c(0.0), b.x("q"))), PROVED)
-    steps = [Rewriting((stage((5, nought, {"q": 3 - rank})),)) for rank in range(2)]
+    zero = Lemma("", graph(lambda b: b.x("q")), graph(lambda b: b.add(ops.Add(), b.c(0.0), b.x("q"))), PROVED)
+    steps = [Rewriting((stage((5, zero, {"q": 3 - rank})),)) for rank in range(2)]
     assert forged(left, program, (NONE, *steps)) is None
     for own, step in zip(ranks, steps, strict=True):
         kept = spliced(own, step.before[0])

@@ -40,7 +40,7 @@ HOLD: dict[str, tuple[Write, ...]] = {
         orders.largest_size,
         orders.largest_size_turned,
     ),
-    "fillings": (choices.filled_with_nought, choices.filled_below, choices.all_kept, choices.groups),
+    "fillings": (choices.filled_with_zero, choices.filled_below, choices.all_kept, choices.groups),
     "places": (
         places.weights,
         places.beside_their_row,
@@ -63,7 +63,7 @@ FAIL: dict[str, tuple[Write, ...]] = {
     "growing": (
         choices.decreasing,
         choices.of_any_sign,
-        choices.by_nought,
+        choices.by_zero,
         choices.by_infinity,
         choices.along_the_row,
         choices.subtracted_from,
@@ -78,7 +78,7 @@ FAIL: dict[str, tuple[Write, ...]] = {
         choices.scores_of_any_sign,
         choices.scores_that_may_be_nan,
         choices.fewer_kept,
-        choices.marked_with_nought,
+        choices.marked_with_zero,
         choices.given_mask,
         choices.bits_turned,
         choices.filled_with_a_byte,
@@ -94,7 +94,7 @@ FAIL: dict[str, tuple[Write, ...]] = {
         places.times_infinity,
         places.beyond_the_row,
         places.selected_beyond_the_row,
-        places.other_than_nought,
+        places.other_than_zero,
     ),
     "rows": (
         places.out_of_range,
@@ -108,7 +108,7 @@ FAIL: dict[str, tuple[Write, ...]] = {
 }
 HOLDING = [(law, write) for law, parts in HOLD.items() for write in parts]
 FAILING = [(law, write) for law, parts in FAIL.items() for write in parts]
-TWO_AT_MOST = (choices.filled_with_nought, choices.filled_below, choices.groups)
+TWO_AT_MOST = (choices.filled_with_zero, choices.filled_below, choices.groups)
 """Parts that keep two elements of a row."""
 
 
@@ -177,7 +177,7 @@ def test_another_left_side_does_not_follow(law: str, write: Write) -> None:
 
 
 @pytest.mark.parametrize(
-    "write", [choices.filled_with_nought, choices.filled_below, choices.scaled, places.selected, places.multiplied]
+    "write", [choices.filled_with_zero, choices.filled_below, choices.scaled, places.selected, places.multiplied]
 )
 def test_what_is_not_given_is_not_known(write: Write) -> None:
     """An input of which nothing is given may be anything, infinite for example."""

@@ -13,7 +13,7 @@ F = TensorType((3,), DType.F32)
 
 
 def program() -> Graph:
-    """``x``, its square, the larger one of that and nought, ``y``, and the sum of both."""
+    """``x``, its square, the larger one of that and zero, ``y``, and the sum of both."""
     b = GraphBuilder()
     x = b.input("x", ops.Input("x", F))
     square = b.add(ops.Multiply(), x, x)

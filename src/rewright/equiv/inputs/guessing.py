@@ -111,17 +111,17 @@ def _of_ranks(
         unknown = _unknown([*given, *arguments], left, graph, differing(left, graph, (lefts, held)))
         more = [*arguments, *_by_values(unknown, (lefts, held))]
         found += [replace(definition, rank=rank) for definition in more]
-    found += _noughts([*weights.definitions, *found], right, lefts, shards)
+    found += _zeros([*weights.definitions, *found], right, lefts, shards)
     if not found:
         return weights
     said = f"the weight map was found by values: {'; '.join(str(d) for d in found[:2])} and {len(found) - 2} more"
     return replace(weights, definitions=(*weights.definitions, *found), guessed=(*weights.guessed, said))
 
 
-def _noughts(
+def _zeros(
     definitions: Sequence[Definition], right: RankProgram, lefts: Values, shards: Sequence[Values]
 ) -> Iterator[Definition]:
-    """What is nought on a rank and known on another: a bias that one rank alone adds to a sum over all."""
+    """What is zero on a rank and known on another: a bias that one rank alone adds to a sum over all."""
     known = {(d.name, d.rank) for d in definitions if d.side == "right"}
     elsewhere = {name: name for name, value in lefts.items() if np.any(value)}
     elsewhere |= {d.name: d.text for d in definitions if d.side == "right"}

@@ -1,7 +1,7 @@
-"""Maxima with nought of what is never below nought, which are no maxima over the reals.
+"""Maxima with zero of what is never below zero, which are no maxima over the reals.
 
-A variance in one pass, the mean of squares less the square of the mean, may come out below nought where it is rounded;
-so programs take nought then. Over the reals it never is.
+A variance in one pass, the mean of squares less the square of the mean, may come out below zero where it is rounded;
+so programs take zero then. Over the reals it never is.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from rewright.refine.rewriting.drafts import Draft
 
 
 def without_floors(drafts: Sequence[Draft]) -> tuple[Draft, ...]:
-    """The programs without maxima with nought of what is never below it."""
+    """The programs without maxima with zero of what is never below it."""
     return tuple(map(_lowered, drafts))
 
 

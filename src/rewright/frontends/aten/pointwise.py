@@ -182,7 +182,7 @@ def left_shift(c: Context, x: Operand, y: Operand) -> int:
 
 
 def _floor_remainder(c: Context, x: int, divisor: int) -> int:
-    """The remainder by a number above nought, which is not negative either."""
+    """The remainder by a number above zero, which is not negative either."""
     rest = rb.binary(c.b, ops.Remainder(), x, rb.splat_like(c.b, divisor, x))
     if c.b.type(x).dtype.is_unsigned or indexing.is_nonnegative(c.b, x):
         return rest

@@ -262,7 +262,7 @@ def _select(algebra: Algebra, op: Operator, views: Sequence[View], types: Sequen
     if found is not None:
         value, region = found
         if not types[1].dtype.is_float and all(place(algebra, view) is not None for view in (yes, no)):
-            # Places that are counted from the other end where they are below nought, which these are or are not.
+            # Places that are counted from the other end where they are below zero, which these are or are not.
             holds = decided(algebra.terms, value, region, ranges_of([n for digits in condition.dims for n in digits]))
             if holds is not None:
                 return yes if holds else no

@@ -156,10 +156,10 @@ def lowest(terms: Terms, operand: Operand) -> tuple[Operand, Region] | None:
 
 def is_lowest(terms: Terms, term: int) -> bool:
     """Whether a term is minus infinity."""
-    return is_endless(terms, term, "-inf")
+    return is_infinity(terms, term, "-inf")
 
 
-def is_endless(terms: Terms, term: int, which: str) -> bool:
+def is_infinity(terms: Terms, term: int, which: str) -> bool:
     """Whether a term is the infinity of that name."""
     return terms.label(term) == Number(which)
 

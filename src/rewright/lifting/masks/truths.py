@@ -10,7 +10,7 @@ from rewright.claims.language import View
 from rewright.ir.operator import Operator
 from rewright.ir.types import DType, TensorType
 from rewright.lifting.arithmetic.functions import function, of_integers
-from rewright.lifting.masks.positions import aligned, decided, everywhere, is_endless, oriented, ranges_of, restated
+from rewright.lifting.masks.positions import aligned, decided, everywhere, is_infinity, oriented, ranges_of, restated
 from rewright.lifting.recognition.shifts import is_maximum
 from rewright.lifting.recognition.signs import is_finite, is_positive, is_truth
 from rewright.lifting.terms import regions
@@ -49,7 +49,7 @@ def compare(algebra: Algebra, op: Operator, views: Sequence[View], types: Sequen
 
 
 def _decided(algebra: Algebra, direction: str, left: View, right: View) -> bool | None:
-    """How numbers compare where that is certain: what is positive with nought, a finite maximum with an infinity."""
+    """How numbers compare where that is certain: what is positive with zero, a finite maximum with an infinity."""
     for own, other in ((left, right), (right, left)):
         if direction in ("EQ", "NE") and _is_infinity(algebra, other) and _is_finite_maximum(algebra, own):
             return direction == "NE"
@@ -214,7 +214,7 @@ def _joined(op: Operator, one: Region, other: Region) -> Region:
 
 
 def _reach(region: Region) -> tuple[int, int]:
-    """How far from nought the ends of a region are: of two values that say the same, the one with fewer is taken.
+    """How far from zero the ends of a region are: of two values that say the same, the one with fewer is taken.
 
     ``q - 5 < k`` and ``k <= q`` are ``0 <= q - k < 5``, whichever is written first. It does not depend on where the
     indices begin, which is elsewhere on every rank.
@@ -240,4 +240,4 @@ def is_beyond_all(algebra: Algebra, name: str, view: View) -> bool:
     """Whether a view is the infinity beyond which all numbers lie that a maximum or a minimum chooses from."""
     if len(view.addends) != 1 or view.addends[0].coefficient != 1:
         return False
-    return is_endless(algebra.terms, view.addends[0].term, "-inf" if name == "maximum" else "inf")
+    return is_infinity(algebra.terms, view.addends[0].term, "-inf" if name == "maximum" else "inf")

@@ -124,7 +124,7 @@ class _Opened:
 
     coefficient: Fraction
     lengths: tuple[Dim, ...]
-    """How many values every variable has, from nought on."""
+    """How many values every variable has, from zero on."""
     factors: tuple[Operand, ...]
 
     @property

@@ -38,7 +38,7 @@ def is_shift(terms: Terms, term: int) -> bool:
 def shifts(terms: Terms, addend: Addend) -> tuple[dict[Operand, Fraction], list[tuple[Fraction, int, Access]]]:
     """The maxima that an exponent adds, with their factors, and the rest of the exponent.
 
-    The factor of a maximum that one part of it subtracts and another adds is nought.
+    The factor of a maximum that one part of it subtracts and another adds is zero.
     """
     found: dict[Operand, Fraction] = {}
     rest: list[tuple[Fraction, int, Access]] = []

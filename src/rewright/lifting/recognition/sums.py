@@ -297,7 +297,7 @@ def _signature(several: Sum) -> Signature:
 
 
 def _based(several: Sum) -> Sum:
-    """A polynomial with every product that is summed over one box summed from nought on.
+    """A polynomial with every product that is summed over one box summed from zero on.
 
     A rank's share of a range begins elsewhere than the range does that the model sums over.
     """
@@ -344,7 +344,7 @@ def _in_steps(several: Sum) -> list[tuple[Factors, Region]]:
 
 
 def _moved(index: Index, starts: Mapping[int, Dim]) -> Index:
-    """An index whose bound variables begin at nought."""
+    """An index whose bound variables begin at zero."""
     return index[0] + sum((starts[v] * s for v, s in index[1] if v in starts), start=cast(Dim, 0)), index[1]
 
 

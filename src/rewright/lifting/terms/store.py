@@ -179,8 +179,8 @@ class Terms:
         tested = _union([self.inside[c] for c in children])
         self.inside[term] = tested | {children[0]} if isinstance(content, Guard) else tested
         is_number = isinstance(content, Number) and content.value != 1
-        endless = is_number or (isinstance(content, Table) and not _all_finite(content.values))
-        if endless or self._spreads_infinity(label, children):
+        is_infinite = is_number or (isinstance(content, Table) and not _all_finite(content.values))
+        if is_infinite or self._spreads_infinity(label, children):
             self.infinite.add(term)
 
     def _spreads_infinity(self, label: Label, children: tuple[int, ...]) -> bool:

@@ -58,7 +58,7 @@ class Update:
 
     @property
     def weights(self) -> tuple[Expression, ...]:
-        """The sums of the weights of means that the state follows: there is no such mean, and no state, at nought."""
+        """The sums of the weights of means that the state follows: there is no such mean, and no state, at zero."""
         followed = () if self.growth is None else self.growth.estimates
         return tuple(dict.fromkeys(e.weight for e in followed if e.weight is not None))
 
@@ -247,7 +247,7 @@ def _scaled(
     if followed:
         own = _factors(body)
         if not all(_factors(dict(states)[e.weight]) <= own for e in followed if e.weight is not None):
-            return None  # where nothing weighs anything, the state has to be nought
+            return None  # where nothing weighs anything, the state has to be zero
         bodies = [(e, list(products(state))) for e, state in states]
         grown = growth_of_estimates(table, lane, list(products(body)), moves, followed, bodies)
     else:
@@ -260,7 +260,7 @@ def _scaled(
 
 
 def _starts(table: Table, factor: Expression, extremum: Expression) -> bool:
-    """Whether an exponential is nought where the extremum has seen nothing but its own neutral element.
+    """Whether an exponential is zero where the extremum has seen nothing but its own neutral element.
 
     A state starts from nothing there. Where a mask leaves nothing of what the maximum is taken of, and something of
     what is summed, the sum has terms before there is a maximum to follow.
@@ -340,7 +340,7 @@ def _is_inverse(value: Expression) -> bool:
 
 
 def _is_logarithm(value: Expression) -> bool:
-    """Whether a value is the logarithm of a sum, or that where the sum is one and nought elsewhere."""
+    """Whether a value is the logarithm of a sum, or that where the sum is one and zero elsewhere."""
     if value.op == "select":
         sides = [side for side in value.arguments[1:] if side.op != "constant" or side.value != 0]
         return len(sides) == 1 and _is_logarithm(sides[0])

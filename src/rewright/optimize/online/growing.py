@@ -13,7 +13,7 @@ m; what moves of that is matched with the bodies, exponentials included. So ``ex
 What is followed may also be an estimate of a mean (``estimates``). Central moments are such sums: that of
 ``(x - e)^3`` moves by ``3 (e - e') (x - e)^2 + 3 (e - e')^2 (x - e) + (e - e')^3`` (P. Pebay, Formulas for robust,
 one-pass parallel computation of covariances and arbitrary-order statistical moments, Sandia report 2008-6212). The sum
-of ``x - e`` is nought but for the rounding of e, which is why it is kept: the identity holds for any e, and an error of
+of ``x - e`` is zero but for the rounding of e, which is why it is kept: the identity holds for any e, and an error of
 the estimate is none of the state.
 """
 
@@ -141,7 +141,7 @@ def growth_of_estimates(
     whole = reader.of_factors(factors)
     if whole is None:
         return None
-    # The sum of x - e, be it nought but for rounding, rather than that of x: what is small has a small error.
+    # The sum of x - e, be it zero but for rounding, rather than that of x: what is small has a small error.
     order = sorted(bodies, key=lambda body: not any(contains(f, e.leaf) for f, _ in body[1] for e in found))
     units = [(e, unit) for e, own in order if (unit := reader.of_factors(own)) is not None]
     taken = _taken_apart(moved(whole, {e.number: gap.number for e, gap in gaps.items()}), units, reader)

@@ -91,7 +91,7 @@ def split_kernel(graph: Graph, table: Table, kernel: Kernel, pieces: int) -> Spl
 
 
 def _with_empty_pieces(sweep: Sweep) -> Sweep:
-    """The pass over a piece: one that a mask leaves nothing of adds nought, and is no number only in all of them."""
+    """The pass over a piece: one that a mask leaves nothing of adds zero, and is no number only in all of them."""
     running = tuple(replace(r, update=replace(r.update, undefined=())) for r in sweep.running)
     return replace(sweep, running=running)
 
@@ -316,7 +316,7 @@ class _Splitter:
     def where_weighed(
         self, update: Update, value: Expression, other: float, of: Callable[[Running], Expression]
     ) -> Expression:
-        """The value, and another one where the weights of a mean that the state follows add up to nought."""
+        """The value, and another one where the weights of a mean that the state follows add up to zero."""
         table = self.table
         for running in self.kernel.sweeps[0].running:
             if running.value in update.weights:

@@ -1,6 +1,6 @@
 """What has to be finite where a mask makes a tile simpler, and what is known to be.
 
-Under a mask ``exp(s - m) / l`` is nought where m is a number and l is not nought. A row that a mask leaves nothing of
+Under a mask ``exp(s - m) / l`` is zero where m is a number and l is not zero. A row that a mask leaves nothing of
 has no such m and l, and what is made of it is no number, masked or not. So printed code looks whether they are numbers
 before it leaves tiles out, or it is known that they are, as for a row of which a causal mask keeps something.
 """

@@ -37,7 +37,7 @@ def uncastable(graph: Graph, values: Mapping[int, Array]) -> Iterator[int]:
 
 
 def overflows(graph: Graph, values: Mapping[int, Array], *, or_vanishes: bool = False) -> bool:
-    """Whether a node has a result that is too large for a float, or else too close to nought."""
+    """Whether a node has a result that is too large for a float, or else too close to zero."""
     return any(
         bool(((np.isinf(value) | (or_vanishes & (value == 0))) & _finite(value, read) & _is_far(value, read)).any())
         for _, value, read in _floats(graph, values)
@@ -62,14 +62,14 @@ def _finite(value: Array, operands: Sequence[Array]) -> Array:
 
 
 def _is_far(value: Array, operands: Sequence[Array]) -> Array:
-    """For every element whether it is made of a number that is far from nought, and of no nought."""
-    large, nought = np.zeros(value.shape, np.bool_), np.zeros(value.shape, np.bool_)
+    """For every element whether it is made of a number that is far from zero, and of no zero."""
+    large, zero = np.zeros(value.shape, np.bool_), np.zeros(value.shape, np.bool_)
     for x in operands:
         if x.dtype.kind == "f":
             alike = x.shape == value.shape
             large |= np.abs(x) > _USUAL if alike else bool((np.abs(x) > _USUAL).any())
-            nought |= x == 0 if alike else False
-    return large & ~nought
+            zero |= x == 0 if alike else False
+    return large & ~zero
 
 
 def wrapping(graph: Graph, values: Mapping[int, Array]) -> Iterator[int]:

@@ -118,7 +118,7 @@ def _copy(func: Any, x: Complex, source: Any, *_: Any) -> Complex:
     return joined(real, torch.zeros_like(real))
 
 
-def _nought(func: Any, x: Complex) -> Complex:
+def _zero(func: Any, x: Complex) -> Complex:
     return Complex(torch.zeros_like(x.parts))
 
 
@@ -133,8 +133,8 @@ def _angle(func: Any, x: Complex) -> torch.Tensor:
 
 def _sign(func: Any, x: Complex) -> Complex:
     size = torch.hypot(*both(x)).unsqueeze(-1)
-    nought = size == 0
-    return Complex(torch.where(nought, 0.0, x.plain / torch.where(nought, 1.0, size)))
+    zero = size == 0
+    return Complex(torch.where(zero, 0.0, x.plain / torch.where(zero, 1.0, size)))
 
 
 def _exponential(func: Any, x: Complex) -> Complex:
@@ -208,7 +208,7 @@ FUNCTIONS.update(
         _aten.conj_physical: _conjugated,
         _aten._conj_physical: _conjugated,
         _aten.copy: _copy,
-        _aten.zero: _nought,
+        _aten.zero: _zero,
         _aten.view_as_real: _real_parts,
         _aten.abs: _size,
         _aten.angle: _angle,

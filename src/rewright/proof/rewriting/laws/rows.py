@@ -2,7 +2,7 @@
 
 A mixture may look up the weights of each chosen expert, or go over all experts and add up where they were chosen. The
 places that a choice gives are places of the row that is chosen from. So what is computed with the rows at these places,
-for each place by itself, is a sum over all rows: where a place is that row, what is computed with it, and nought
+for each place by itself, is a sum over all rows: where a place is that row, what is computed with it, and zero
 elsewhere. Exactly one of these is not left out, so that nothing is asked of what is computed.
 """
 
@@ -93,16 +93,16 @@ class Rows:
         return found
 
     def _cases(self, builder: GraphBuilder, part: Sequence[int], rows: int, places: Mapping[int, int]) -> list[int]:
-        """By row what the last node of a part is where the place is that row, and nought elsewhere."""
+        """By row what the last node of a part is where the place is that row, and zero elsewhere."""
         kind, own = self._graph.nodes[part[-1]].type, self.followed[part[-1]]
         at = places[own.core]
         spread = builder.add(ops.BroadcastInDim(kind.shape, own.axes), at)
-        nought = builder.add(ops.Constant(kind, (0.0,)))
+        zero = builder.add(ops.Constant(kind, (0.0,)))
         cases: list[int] = []
         for row in range(rows):
             number = builder.add(ops.Constant(TensorType(kind.shape, builder.type(at).dtype), (row,)))
             here = builder.add(ops.Compare("EQ"), spread, number)
-            cases.append(builder.add(ops.Select(), here, self._case(builder, part, row, places), nought))
+            cases.append(builder.add(ops.Select(), here, self._case(builder, part, row, places), zero))
         return cases
 
     def _case(self, builder: GraphBuilder, part: Sequence[int], row: int, places: Mapping[int, int]) -> int:

@@ -31,7 +31,7 @@ from rewright.proof.rewriting.numbers.taken import (
     ROUNDING,
     Taken,
     are_close,
-    as_endless,
+    as_infinity,
     half_step,
     in_order,
     said,
@@ -127,7 +127,7 @@ def _floats(left: _Side, right: _Side, dtype: DType) -> list[Taken] | None:
     if np.isnan(left.value).any() or np.isnan(right.value).any():
         return None
     stands = np.isneginf(left.value) & np.isfinite(right.value)
-    masks = _endless(left, right, stands, dtype)
+    masks = _infinities(left, right, stands, dtype)
     if masks is None:
         return None
     same = stands | (left.value == right.value)
@@ -149,12 +149,12 @@ def _floats(left: _Side, right: _Side, dtype: DType) -> list[Taken] | None:
     return None if rest is None else [*masks, *rest]
 
 
-def _endless(left: _Side, right: _Side, stands: Array, dtype: DType) -> list[Taken] | None:
+def _infinities(left: _Side, right: _Side, stands: Array, dtype: DType) -> list[Taken] | None:
     """What numbers stand for minus infinity, which is put in for them; None where one is too high, or was rounded."""
     if not (left.found.result.is_point & right.found.result.is_point)[stands].all():
         return None
     values: list[float] = np.unique(right.value[stands]).tolist()
-    fillings = [value for value in values if as_endless(value, dtype) == value]
+    fillings = [value for value in values if as_infinity(value, dtype) == value]
     if len(fillings) > _MOST_FILLINGS or any(value > HIGHEST for value in fillings):
         return None
     return [Taken("mask")] * bool(values) + [Taken("filling", (value,)) for value in fillings]

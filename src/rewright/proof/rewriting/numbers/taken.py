@@ -82,13 +82,13 @@ def in_order(taken: Iterable[Taken]) -> tuple[Taken, ...]:
 
 
 def filling_assumption(value: float) -> str:
-    """What is assumed of a number that stands for minus infinity."""
+    """What is assumed of a number that stands for minus infinity. Certificates hold this very sentence."""
     return (
         f"{value:g}, which masks are filled with before a softmax, stands for -infinity: no score is as far from nought"
     )
 
 
-def as_endless(value: float | int | bool, dtype: DType) -> float | int | bool:
+def as_infinity(value: float | int | bool, dtype: DType) -> float | int | bool:
     """Minus infinity for the most negative number of a float type, and else the value."""
     lowest = _LOWEST.get(dtype, ())
     is_lowest = isinstance(value, float) and any(abs(value / low - 1) < 1e-6 for low in lowest)
