@@ -1,4 +1,4 @@
-"""A user's own rewrites: patterns as rules, and functions from program to program, whose sites are told apart."""
+"""A user's own rewrites: patterns as rules, and functions from program to program, with their sites."""
 
 from __future__ import annotations
 

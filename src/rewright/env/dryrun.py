@@ -1,4 +1,4 @@
-"""Dry runs: what passes would do to a module, as alternatives of which each is checked before it is offered."""
+"""Dry runs: what passes would do to a module, as alternatives that are checked one by one before they are offered."""
 
 from __future__ import annotations
 

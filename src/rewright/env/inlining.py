@@ -27,12 +27,12 @@ _ATTRIBUTES = (68, 82)
 """Attributes of a frontend and what was found out about a value: XLA writes them where they are empty, too."""
 _MOST_TERMS = 200_000
 _NUMBERS = DTYPES.keys() - {"pred"}
-"""Elements of which one is read as another of the same width."""
+"""Element types that are read as another of the same width."""
 _THROUGH = words("copy opt-barrier optimization-barrier add-dependency")
 _CONFIGURED = words("custom-call while conditional")
 """Operators whose backend configuration may say what they compute, and not only how."""
 _APART = ordered_words("all- collective- reduce-scatter ragged- async- copy- send recv infeed outfeed rng")
-"""Starts of the names of operators of which two are two values, whatever they read."""
+"""Prefixes of operators whose every call is a value of its own, whatever it reads."""
 _OPAQUE = words("partition-id replica-id reduce-precision")
 """Operators that the reals know nothing of: which device it is, and a value with fewer digits."""
 

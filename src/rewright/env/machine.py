@@ -1,9 +1,9 @@
-"""What a machine does and the reals do not know, as functions of which a proof knows the arguments only.
+"""Machine arithmetic that differs from that over the reals, as uninterpreted functions.
 
 Over the reals nothing is rounded, every number equals itself and a cast keeps every whole number. A machine rounds, has
-infinities and what is no number, and casts that do not fit. What only bends a value a little is no matter of a proof
-over the reals; but a comparison, a cast to integers, an order or a step makes another value of a rounding, and then it
-counts what was rounded. So these read their operands *as computed*: arithmetic below them is a function of its
+infinities and NaN, and casts that do not fit. A small rounding error is no matter for a proof over the reals; but a
+comparison, a cast to integers, an order or a step function can turn it into another value, and then it matters what was
+rounded. So these read their operands *as computed*: arithmetic below them is a function of its
 arguments, and only what is exact by the analysis of values (:mod:`rewright.analysis`) is what it is over the reals.
 The same goes for arithmetic on infinities that are written down, and for places and counts that a float type does not
 hold.
@@ -36,7 +36,7 @@ Numbers = dict[object, int]
 
 @dataclass(frozen=True, slots=True)
 class AsComputed(Elementwise):
-    """What a machine gives for an operator, whatever it rounds: a function of which only the arguments are known."""
+    """The rounded result of an operator: an uninterpreted function of its arguments."""
 
     of: str
     tensor: TensorType
@@ -53,7 +53,7 @@ class AsComputed(Elementwise):
 
 
 def as_on_machines(left: Graph, right: Graph) -> tuple[Graph, Graph]:
-    """Two graphs in which what a machine does and the reals do not know is a function of its arguments.
+    """Two graphs in which machine arithmetic that the reals do not know is a function of its arguments.
 
     What is computed alike on both sides is the same function.
     """
@@ -62,7 +62,7 @@ def as_on_machines(left: Graph, right: Graph) -> tuple[Graph, Graph]:
 
 
 class _Machine:
-    """One graph that is written anew: each node as it is over the reals, and as computed where that is asked for."""
+    """Rewrites one graph: each node over the reals, and as computed where that is needed."""
 
     def __init__(self, graph: Graph, numbers: Numbers) -> None:
         self.graph = graph
@@ -111,7 +111,7 @@ class _Machine:
         return self.graph.nodes[place].type.dtype.is_float
 
     def _tells_apart(self, node: Node) -> bool:
-        """Whether a rounding of an operand may be another value altogether."""
+        """Whether rounding an operand may change the result altogether."""
         floats = [operand for operand in node.operands if self._is_float(operand)]
         if not floats or all(map(self._is_exact, floats)):
             return False
@@ -180,7 +180,7 @@ class _Machine:
         return tuple(sorted(operands, key=self.numbers.__getitem__))
 
     def _as_computed(self, place: int) -> int:
-        """A node of which a machine has the same value wherever it is written so."""
+        """A node as a machine computes it: equal wherever it is written in the same way."""
         if place not in self.computed:
             self.computed[place] = self._computed(place)
         return self.computed[place]
@@ -195,7 +195,7 @@ class _Machine:
         return self._as_function(place)
 
     def _as_function(self, place: int) -> int:
-        """A node as a function of its operands; of all that it is made of where it is no elementwise operator."""
+        """A node as a function of its operands, or of all its ancestors where it is not elementwise."""
         node = self.graph.nodes[place]
         if not isinstance(node.op, Elementwise):
             return self._named(place, self.values[place] if place < len(self.values) else self._plain(place))
@@ -209,7 +209,7 @@ class _Machine:
         return self._add(node.op, [self.values[operand] for operand in node.operands], node)
 
     def _named(self, place: int, own: int) -> int:
-        """A value under the name of all that it is made of, so that no other is equal to it."""
+        """A value named by all its ancestors, so that no other is equal to it."""
         node = self.graph.nodes[place]
         return self._add(AsComputed(f"{node.op.name} number {self.numbers[place]}", node.type), [own], node)
 

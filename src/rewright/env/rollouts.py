@@ -126,7 +126,7 @@ def checked(passes: Sequence[str], agents: Sequence[str], after_xla: bool = Fals
 
 
 def run_rollouts(task: Task) -> Outcome:
-    """Let every agent of a task play; a module that cannot be used, and what XLA refuses, is told as an error."""
+    """Let every agent of a task play; a module that cannot be used, or that XLA refuses, becomes an error."""
     try:
         with Session() as session:
             module = HloModule(task.proto)

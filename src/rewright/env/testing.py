@@ -27,9 +27,9 @@ from rewright.frontends.hlo.proto import write
 from rewright.ir.errors import RewrightError
 
 _RANDOM = words("rng rng-bit-generator rng-get-and-update-state")
-"""Operators of which two runs give two results."""
+"""Operators whose result differs from run to run."""
 _DEVICE = words("partition-id replica-id")
-"""Operators of which every device has another result: a run is one of the first."""
+"""Operators whose result depends on the device: a run is one on the first."""
 _NOTHING = "no value is a finite number on the inputs that were drawn"
 _MOST_ALONE = 4
 """Alternatives that are run one by one where all of them together cannot be run."""

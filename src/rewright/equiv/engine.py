@@ -95,11 +95,11 @@ def equiv(
     explain: bool = True,
     prover: Prover | None = None,
 ) -> Equivalence:
-    """Whether two implementations of one model compute the same function, although they are written differently.
+    """Whether two implementations of one model compute the same function.
 
     Args:
         left: one program.
-        right: the other one, or the programs of all ranks that compute it together.
+        right: the other program, or the programs of all ranks that compute it together.
         inputs: values of a checkpoint by input name, for both programs or as a pair (left, right): the weight map is
             found by them where names say nothing. Of ranks the values of each may be given, as (left, [rank 0, ..]).
         relations: by input name (or pattern) an expression over inputs of the other program, such as
@@ -107,14 +107,14 @@ def equiv(
             Inputs of equal names are the same tensor where nothing else is said.
         budget: wall-clock seconds after which the answer is ``unknown``.
         audit: have the independent checker verify the certificate of a proof; its evidence is ``proved`` then.
-        explain: look for the place where refuted programs part, and for an edit that makes them equal.
-        prover: proves parts of programs, and remembers them from one pair to the next.
+        explain: find the first operators where refuted programs differ, and an edit that makes them equal.
+        prover: proves parts of programs; its results are reused from one pair to the next.
 
     Returns:
         ``proved``, ``refuted`` with the first operators on both sides that differ, or ``unknown``.
 
     Raises:
-        RewrightError: for programs that have nothing in common and for a map that is partial or contradicts itself.
+        RewrightError: for programs that have nothing in common; for a weight map that is partial or contradictory.
     """
     found = _judged(left, right, inputs, relations, budget, _How(audit, explain), prover or Prover())
     captures = left, *_program(right).graphs
@@ -123,7 +123,7 @@ def equiv(
 
 @dataclass(frozen=True)
 class _How:
-    """What is done besides a proof."""
+    """Options: what is done besides a proof."""
 
     audit: bool
     explain: bool
@@ -238,7 +238,7 @@ def _given(name: str, values: Values | None) -> bool:
 
 
 def _doubt(verdict: Verdict, pair: _Pair, captured: _Captured, values: Values | None) -> str:
-    """Why programs that compute other numbers may be one function all the same; empty where they are not."""
+    """Why programs may be equal although their values differ; empty where they are not."""
     if verdict.status != "refuted":
         return ""
     ready = captured.ready
@@ -263,7 +263,7 @@ def _doubt(verdict: Verdict, pair: _Pair, captured: _Captured, values: Values | 
 
 
 def _shown(verdict: Verdict, ready: Prepared, pair: _Pair) -> str:
-    """Why what stands for minus infinity in programs that are proved equal is another number; empty otherwise."""
+    """Why the number that stands for minus infinity matters in programs that are proved equal; empty otherwise."""
     if verdict.status != "proved" or MASKS not in ready.assumptions:
         return ""
     program = replace(ready.right, graphs=ready.written[1:])
@@ -271,7 +271,7 @@ def _shown(verdict: Verdict, ready: Prepared, pair: _Pair) -> str:
 
 
 def _numbered(stages: Sequence[Stage]) -> list[Stage]:
-    """Stages with their lemmas numbered through."""
+    """Stages with their lemmas numbered consecutively."""
     numbers = itertools.count(1)
     return [
         replace(stage, lemmas=tuple(replace(lemma, name=f"lemma {next(numbers)}") for lemma in stage.lemmas))
@@ -281,7 +281,7 @@ def _numbered(stages: Sequence[Stage]) -> list[Stage]:
 
 @dataclass(frozen=True)
 class _Captured:
-    """What a certificate starts from."""
+    """The captured programs, where a certificate starts."""
 
     left: Graph
     right: RankProgram
@@ -304,7 +304,7 @@ class _Captured:
         return [replayed(graph, rewriting, self.ready.ranges, checked) for graph, rewriting in pairs]
 
     def between(self, programs: Sequence[Replayed]) -> tuple[str, ...]:
-        """What steps rest on that neither program needs, in words; raises Refused where that cannot be."""
+        """The assumptions of the steps that neither program makes, in words; raises Refused for contradictions."""
         return tuple(text for text in sentences(passing(programs)) if text not in self.ready.assumptions)
 
     def certificate(self, certify: Callable[[], Certificate]) -> EquivalenceCertificate:
@@ -403,16 +403,16 @@ class _Pair:
         return replace(self, right=replace(self.right, graphs=(spliced(self.right.graphs[0], stage),)))
 
     def of(self, ready: Prepared) -> _Pair:
-        """The pair as it was prepared in another way."""
+        """The same pair, prepared in another way."""
         return replace(self, left=ready.left, right=ready.right)
 
     def agrees(self) -> bool:
-        """Whether both programs compute the same numbers."""
+        """Whether both programs compute the same numbers on random inputs."""
         twin = self.twin()
         return twin is not None and twin.compare().agrees is True
 
     def answered(self, *, audit: bool = False, locate: bool = True) -> Verdict:
-        """What the engine says; with ``locate`` also where values part, as far as it finds that."""
+        """The engine's verdict; with ``locate`` also the first place with different values, if it is found."""
         given, suggest = self.weights.placements or None, not self.is_single
         is_over = self.deadline is not None and time.monotonic() >= self.deadline
         verdict = answer(
@@ -432,16 +432,16 @@ class _Pair:
         return verdict
 
     def left_over(self) -> float | None:
-        """The seconds that are left of the budget."""
+        """The rest of the budget, in seconds."""
         return None if self.deadline is None else max(self.deadline - time.monotonic(), 0.001)
 
     def relations(self) -> Relations:
-        """Every input on one rank is what it is in the left program."""
+        """The relations for one rank: every input is replicated."""
         known = input_relations(self.left, self.right, self.weights.placements or None)
         return replace(known, placements={**known.inferred.first, **known.placements})
 
     def proof(self, right: Graph | None = None, *, repeat: bool = True) -> Proof:
-        """What the engine makes of the pair, or of another right program, as they are written.
+        """Try to prove the pair, or the left program and another right one, as they are written.
 
         With ``repeat`` every layer is lifted by itself where the proof fails otherwise. Lemmas come before other normal
         forms: they say which parts are equal, and the checker follows them.
@@ -467,11 +467,11 @@ class _Pair:
         return None if isinstance(made, Unsupported) else made
 
     def executable(self) -> Twin | Unsupported:
-        """The pair at sizes that can be executed, or why there are none."""
+        """The pair at sizes that can be executed, or the reason why there are none."""
         return make_twin(self.left, replace(self.right, inputs=self.relations().placements))
 
     def swept(self, prover: Prover) -> Swept | None:
-        """The right program with what the engine does not recognise proved piece by piece; None where nothing is."""
+        """The right program after its unrecognised parts were proved piece by piece; None where none could be."""
         if not self.is_single:
             return None
         proof = self.proof(repeat=False)

@@ -1,4 +1,4 @@
-"""``rewright.optimize``: a program, the kernels found for it, and how they are known to be right."""
+"""``rewright.optimize``: fused kernels for a program, with the proof that they are right."""
 
 from __future__ import annotations
 
@@ -43,9 +43,8 @@ SMALL_PIECES = 3
 class Optimized:
     """An optimised program: call it as the original one.
 
-    ``status`` is ``proved``, ``tested`` (used with ``allow="tested"`` only) or ``fallback``, where the original
-    program runs and
-    ``reason`` says why.
+    ``status`` is ``proved``, ``tested`` (only with ``allow="tested"``) or ``fallback``: then the original program
+    runs, and ``reason`` says why.
     """
 
     status: str
@@ -128,10 +127,9 @@ def optimize(
     Args:
         program: an ``nn.Module``, a function, or a graph.
         args: example arguments; kernels are for their sizes and dtypes.
-        kwargs: more of them by name.
+        kwargs: example arguments by name.
         target: ``"cpu"`` (C++ with OpenMP), ``"cuda"`` (Triton) or ``"torch"`` (plain torch, the reference); by
-        default by where the
-            arguments are.
+            default it follows the device of the arguments.
         allow: with ``"tested"`` a plan that agrees with float64 on small inputs is used even where no proof was found.
         budget: seconds for the proof; for each of its pieces where the program is long.
         verify: run the kernels against float64 on small inputs first.
@@ -166,7 +164,7 @@ def optimize(
 
 
 def _captured(program: Any, args: Sequence[Any], kwargs: Mapping[str, Any] | None) -> Graph:
-    """The graph of a program; what has no lowering is an opaque call in it."""
+    """The graph of a program; operators without a lowering are opaque calls in it."""
     if isinstance(program, Graph):
         return program
     return capture(program, args, kwargs, guards_queries=True, opaque=True)
@@ -204,9 +202,9 @@ def _fill(found: Optimized, captured: Graph, target: Target, allow: Allow, budge
 
 
 def _trusted(planner: Planner, plan: Plan, budget: float, given: Graph | None) -> tuple[Plan, Trust]:
-    """The plan, or one that leaves to a library what is not proved of it, and how it is known to be right.
+    """The plan, with its unproved parts left to a library if need be, and the evidence for it.
 
-    What is read at computed places is left out first, and then all that is computed for a tensor that is not proved.
+    Reads at computed places are left out first, then everything that is computed for a tensor that is not proved.
     """
     known, apart, spent = Known(), frozenset[int](), 0.0
     found, current = trust(plan, budget, given, hurried=True, known=known), plan
@@ -275,7 +273,7 @@ def _cheaper(plan: Plan, trust: Trust, seconds: float) -> Plan | None:
 
 
 def _rewritten_too(tiny: Plan | None) -> Plan | None:
-    """The small plan by the same rules, where they apply to it."""
+    """The small plan rewritten by the same rules, where they apply to it."""
     found = None if tiny is None else rewritten(tiny)
     return tiny if found is None else found.plan
 

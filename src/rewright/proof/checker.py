@@ -1,9 +1,9 @@
 """The checker of certificates: every equation is verified in order, and the last ones are the claim.
 
-It trusts neither the engine that found the proof nor the certificate. What an operator computes it takes from the
-operators' denotations, and every step is a lemma that it proves itself in the normal form of ``rewright.terms``; there
-is no search. The equations of each rank are in the order of its program, so that the certificate is also a schedule
-in which all collectives meet.
+It trusts neither the engine that found the proof nor the certificate. It takes the meaning of an operator from its
+denotation, and proves every step itself, as a lemma in the normal form of ``rewright.terms``; there is no search.
+The equations of each rank are in the order of its program, so that the certificate is also a schedule in which all
+collectives meet.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ def audit(
 
     Where arithmetic of 8 or 16 bits may not fit, the certificate is about the programs with remainders written out;
     ``counts=False`` is for programs in which they are, or which hold nothing that does not fit. Where it assumes what
-    rounded constants stand for, it is about the programs with these written out. ``checked`` knows lemmas of
-    rewritings that it checked before.
+    rounded constants stand for, it is about the programs with these written out. ``checked`` holds lemmas of
+    rewritings that were checked before.
 
     Raises Refused, naming the step, for anything that does not follow.
     """
@@ -208,7 +208,7 @@ class _Checker:
         unfold: tuple[int, ...],
         where: str,
     ) -> Used:
-        """What one member of a group holds after a collective."""
+        """The value that one member of a group holds after a collective."""
         group = [rank for rank, _ in nodes]
         op = nodes[0][1].op
         if isinstance(op, ops.CollectiveBroadcast):
@@ -227,7 +227,7 @@ class _Checker:
         return self._ledger.prove(subject, operands, value, unfold, where)
 
     def _whole(self, nodes: Sequence[tuple[int, Node]], where: str) -> tuple[Subject, TensorType, int]:
-        """What the members of a group keep equal chunks of, its type, and the axis along which they do.
+        """The value that the members of a group keep equal chunks of, its type, and the axis along which it is cut.
 
         That is the reduction of all operands, or what an exchange in equal parts leaves all members with.
         """
@@ -254,7 +254,7 @@ class _Checker:
             raise Refused(f"{where} is a meeting of other ranks than the group {list(wanted)}")
 
     def _matched(self, members: Sequence[tuple[int, int]], where: str) -> None:
-        """The calls are equally many calls of one communicator away from each rank's first."""
+        """Verify that each rank makes the call at the same position in its sequence of calls of the communicator."""
         if len({self._calls.get(member) for member in members}) != 1:
             raise Refused(f"{where} is a meeting of calls that other calls on their communicator come before")
 

@@ -41,7 +41,7 @@ class Open:
     given: Mapping[str, Facts]
     """Facts of inputs by name."""
     summed: frozenset[str]
-    """Inputs of which ranks hold addends, so that the facts are not about these."""
+    """Inputs whose ranks hold addends: facts about the input say nothing about an addend."""
     found: tuple[Obligation, ...]
 
     def is_about(self, graphs: Sequence[Graph], given: Mapping[str, Facts], summed: Collection[str]) -> bool:

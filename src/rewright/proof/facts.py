@@ -34,7 +34,7 @@ def assumptions(
 ) -> tuple[str, ...]:
     """What a proof about a sequential program and those of ranks rests on, in words.
 
-    ``claims`` says what each node holds, and ``summed`` are the inputs of which ranks hold addends;
+    ``claims`` says what each node holds, and ``summed`` are the inputs whose ranks hold addends;
     ``asked`` are the programs' obligations where they are known already.
     """
     known = known_inputs(facts, terms, graphs[0])

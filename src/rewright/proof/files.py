@@ -1,4 +1,4 @@
-"""Certificates in files: strict JSON, versioned, of which nothing is executed.
+"""Certificates in files: strict, versioned JSON; nothing in it is executed.
 
 What repeats is in tables and named by its number there: ``accesses``, ``regions``, ``labels`` (what terms are but for
 their operands), ``shapes`` (the digits of the axes of views) and ``placements``; docs/reference/certificates.md has the

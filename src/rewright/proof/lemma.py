@@ -34,9 +34,9 @@ from rewright.terms.normal.guards import Guard, Value, at_least, at_least_zero, 
 
 _MOST_ENTRIES = 65_536
 _MANY_PARTS = 8
-"""Of so many parts of an operand each is looked at by itself, where a digit of the index tells them apart."""
+"""Up to this many parts of an operand are compared one by one, where a digit of the index selects the part."""
 _FEW_RANKS = 16
-"""Up to so many a sum of what they hold is written out first, and else after differences of longer sums."""
+"""Up to this many ranks a sum of what they hold is written out first, for more only after differences of sums."""
 
 
 @dataclass(frozen=True, slots=True)

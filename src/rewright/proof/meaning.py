@@ -84,7 +84,7 @@ BITWISE = "bitwise_"
 
 
 class Meaning:
-    """Elements of claimed tensors; a term without a definition is a free tensor of which only its name is known.
+    """Elements of claimed tensors; a term without a definition is a free tensor, known by name alone.
 
     With ``named`` the elements of inputs are those that a program reads; else a term is known by its number alone.
     """

@@ -21,7 +21,7 @@ from rewright.ir.types import DType, TensorType
 from rewright.ops.facts import fits, integer_range
 
 SHORT = frozenset({DType.I8, DType.U8, DType.I16, DType.U16})
-"""Integer types of which any number may be met."""
+"""Integer types that may take any of their values."""
 _ANYTHING: Mapping[str, Bound] = MappingProxyType({})
 WRAPS = (
     "the programs are equal if no {0} is too large for its type at {1}, which a number of that type may be; cast "

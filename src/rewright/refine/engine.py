@@ -64,14 +64,14 @@ def refine(
             equations over rank tensors; inputs that it does not name keep the placement read at capture.
         expect: the same for outputs.
         budget: wall-clock seconds after which the answer is ``unknown``.
-        audit: have the independent checker verify the certificate of a proof; its evidence is ``proved`` then. The
-            budget does not count for that, and a proof without a certificate becomes ``unknown``.
+        audit: have the independent checker verify the certificate of a proof; its evidence is ``proved`` then. Its
+            time is not part of the budget, and a proof without a certificate becomes ``unknown``.
 
     Returns:
         The verdict: ``proved``, ``refuted`` with a counterexample, or ``unknown`` with the reason.
 
     Raises:
-        RewrightError: for inputs that do not fit together, in one sentence.
+        RewrightError: for inputs that do not fit together.
     """
     graphs = distributed.graphs if isinstance(distributed, RankProgram) else distributed
     check_inputs(graphs)
@@ -100,11 +100,11 @@ def answer(
     rounds: bool = True,
     runs: bool = True,
 ) -> Verdict:
-    """As :func:`refine`, with less said of a refutation, which takes most of its time.
+    """As :func:`refine`, with options to explain a refutation less, which takes most of its time.
 
-    With ``suggest=False`` no repairs are tried; with ``locate=False`` the place where values part is not looked for;
-    with ``counts=False`` short integers have no end; with ``rounds=False`` rounded constants are what they are; with
-    ``runs=False`` what is proved is not run.
+    With ``suggest=False`` no repairs are tried; with ``locate=False`` nothing looks for the first different value; with
+    ``counts=False`` short integers are unbounded; with ``rounds=False`` rounded constants are taken as they are; with
+    ``runs=False`` proved programs are not run.
     """
     deadline = None if budget is None else time.monotonic() + budget
     program = distributed if isinstance(distributed, RankProgram) else _plain(distributed)
@@ -126,7 +126,7 @@ def answer(
 
 @dataclass(frozen=True)
 class _Asked:
-    """What is asked of two programs, and how much is to be said of the answer."""
+    """A question about two programs, and how detailed the answer has to be."""
 
     captured: _Programs
     relations: Given | None
@@ -143,7 +143,7 @@ class _Asked:
 
 
 class _Values:
-    """What values say of a case; both programs are run when that is asked for first."""
+    """Values of both programs in a case; the programs are run on first use."""
 
     def __init__(self, case: Case) -> None:
         self._case = case
@@ -165,14 +165,14 @@ class _Values:
 
 @dataclass(frozen=True)
 class _Told:
-    """What every verdict says, whatever it is."""
+    """The parts of a verdict that do not depend on its status."""
 
     assumptions: tuple[str, ...]
     notes: tuple[str, ...]
     stats: Stats
 
     def unknown(self, reason: str, relations: dict[str, OutputRelation] | None = None) -> Verdict:
-        """The verdict that nothing is known, but for the outputs that are related."""
+        """The verdict ``unknown``, with the outputs that are related."""
         related = relations or {}
         return Verdict("unknown", Evidence.ASSUMED, self.assumptions, related, (), self.notes, self.stats, reason)
 
@@ -225,13 +225,13 @@ def _case(question: Question, asked: _Asked) -> Case:
 
 
 def _expected(sequential: Graph, program: RankProgram, known: Relations, asked: _Asked) -> Mapping[str, Placement]:
-    """What is expected of the outputs where the inputs are held as is known of them."""
+    """How outputs are expected to be held, given how inputs are."""
     held = replace(program, inputs=known.placements)
     return output_expectations(sequential, held, asked.expect, known.equations)
 
 
 def _by_name(case: Case, pairing: Pairing) -> Case:
-    """The case under names that say which outputs belong together."""
+    """The case with outputs renamed, so that those that belong together have one name."""
     sequential, program = aligned(case.sequential, case.program, pairing)
     return replace(case, sequential=sequential, program=program)
 
@@ -255,7 +255,7 @@ def _mismatched(case: Case, mismatch: CollectiveMismatch, told: _Told) -> Verdic
 
 
 def _of_proof(stated: Stated, proof: Proof, is_written_out: bool, asked: _Asked, told: _Told) -> Verdict:
-    """Proved, unless short integers may wrap around, or the audit that was asked for refuses it."""
+    """The verdict ``proved``, unless short integers may wrap around or the audit refuses the certificate."""
     case, captured = stated.case, (asked.captured[0], replace(asked.captured[1], inputs=stated.case.program.inputs))
     if proof.pairing is not None:
         case, captured = _by_name(case, proof.pairing), aligned(*captured, proof.pairing)
@@ -286,7 +286,7 @@ def _run(case: Case, verdict: Verdict, proof: Proof | None = None) -> Verdict:
 
 
 def _layers(case: Case, proof: Proof) -> tuple[Layered, ...]:
-    """The programs as streams of equal layers, if it is they that the proof went through so."""
+    """The programs as streams of equal layers, if the proof treated them so."""
     found = tuple(proof.lifter.layered)
     graphs = [graph for part in found for graph in part.graphs]
     own = [case.sequential, *case.program.graphs]
@@ -295,7 +295,7 @@ def _layers(case: Case, proof: Proof) -> tuple[Layered, ...]:
 
 @dataclass(frozen=True)
 class _Aim:
-    """What is to be proved, until when, and what values say of it."""
+    """A goal: what to prove, the deadline, and what the values of a run say about it."""
 
     case: Case
     deadline: float | None
@@ -304,8 +304,8 @@ class _Aim:
     def reached(self, *, rounds: bool) -> tuple[Proof, bool]:
         """The proof, and whether it is one of the programs with rounded constants written out.
 
-        That is tried where the programs have other constants, before what takes long, and never where values differ:
-        what is zero for the numbers that are meant may be multiplied until it is not.
+        This is tried where the programs have other constants, before slow attempts, and never where values differ:
+        what is zero for the exact constants may be multiplied until it is not.
         """
         sequential, program = self.case.sequential, self.case.program
         if not rounds or not differ(sequential, program.graphs):
@@ -329,13 +329,13 @@ def _is_proof(proof: Proof) -> bool:
 
 
 def _written_out(sequential: Graph, program: RankProgram) -> _Programs:
-    """The programs with rounded constants as what they were rounded from."""
+    """The programs with rounded constants replaced by the numbers that they were rounded from."""
     first, graphs = written_out(sequential, program.graphs)
     return first, replace(program, graphs=graphs)
 
 
 def _counted(sequential: Graph, program: RankProgram) -> _Programs:
-    """The programs in which short integers count from the other end where they do not fit."""
+    """The programs in which short integers wrap around."""
     return counted(sequential), replace(program, graphs=tuple(map(counted, program.graphs)))
 
 
@@ -366,7 +366,7 @@ def audited(
 ) -> Verdict:
     """A verdict that is proved, with its certificate verified; ``unknown`` where the checker refuses it.
 
-    With ``counts=False`` short integers have no end.
+    With ``counts=False`` short integers are unbounded.
     """
     started = time.perf_counter()
     try:
@@ -380,7 +380,7 @@ def audited(
 
 
 def _failed(case: Case, values: _Values, proof: Proof, asked: _Asked, told: _Told) -> Verdict:
-    """Refuted where the numeric twin finds values that differ, else unknown."""
+    """The verdict after a failed proof: refuted where the numeric twin finds different values, else unknown."""
     memory = made_of_memory(case.sequential, proof.failed)
     if memory:
         return told.unknown(memory, proof.relations)

@@ -20,7 +20,7 @@ _FEW = 64
 """Inputs with no more elements than this are as small as anyone needs them."""
 
 _OF_WHICH_ONE_IS_RIGHT = 4
-"""Of so many outputs that are not related one may have the right values, where nothing else is tried."""
+"""One in this many unrelated outputs may have the right values without anything else being tried."""
 
 _TIMES, _ENOUGH = 4, 16
 """How many times as many inputs as special values need are tried, where that is no more than so many: a bug may show
