@@ -453,7 +453,7 @@ def _with_read(graph: Graph, region: Sequence[int]) -> dict[int, int]:
     return found
 
 
-def mended(right: Graph, exchanges: Sequence[Exchange]) -> Graph | None:
+def apply_exchanges(right: Graph, exchanges: Sequence[Exchange]) -> Graph | None:
     """The right program with every exchange made; None where one cannot be written down or does not fit."""
     if any(exchange.cones is None for exchange in exchanges):
         return None

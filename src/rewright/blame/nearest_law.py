@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from rewright import ops
 from rewright.blame.localise import Localiser, addends
-from rewright.blame.wording import named, where
+from rewright.blame.wording import describe_node, where
 from rewright.claims.language import Addend, Content, Fold, Ranged
 from rewright.ir.graph import Node
 from rewright.lifting.programs import UNKNOWN
@@ -141,7 +141,7 @@ class _At:
         """The sequential node that first computes a term, or the fold under it."""
         position = self.localiser.home.get(term)
         node = None if position is None else self.sequential.graph.nodes[position]
-        return "" if node is None else where(node) if isinstance(node.op, ops.Input) else named(node)
+        return "" if node is None else where(node) if isinstance(node.op, ops.Input) else describe_node(node)
 
     def _tensor(self, term: int) -> str:
         names = sorted(self.terms.inputs(term))

@@ -14,7 +14,7 @@ from rewright.frontends.hlo.module import Computation, Instruction, Module, call
 _NEW = ".new"
 
 
-def aligned(before: Module, after: Module) -> Module:
+def align_names(before: Module, after: Module) -> Module:
     """The program ``after`` with the names of ``before`` wherever the two compute the same thing in the same way.
 
     From the parameters on, instructions with one operator and the same operands are the same; from the results back,

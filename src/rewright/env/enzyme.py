@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 
-from rewright.env.align import aligned
+from rewright.env.align import align_names
 from rewright.env.alternatives import AlternativeGraph, Provenance
 from rewright.env.module import HloModule
 from rewright.env.session import Session
@@ -53,8 +53,8 @@ def enzyme_alternatives(session: Session, module: HloModule, name: str) -> Alter
     after = _rewritten(session, module, ";".join(pattern.spelling for pattern in wanted))
     folded = _rewritten(session, module, named(session, _NEVER).spelling)
     base = module.program
-    graph = split(base, aligned(base, after.program), Provenance("enzyme", name or "all patterns"))
-    plain = split(base, aligned(base, folded.program), Provenance("enzyme", FOLDING))
+    graph = split(base, align_names(base, after.program), Provenance("enzyme", name or "all patterns"))
+    plain = split(base, align_names(base, folded.program), Provenance("enzyme", FOLDING))
     known = {(a.computation, a.value, a.uses) for a in plain.alternatives}
     alternatives = tuple(
         replace(a, provenance=Provenance("enzyme", FOLDING)) if (a.computation, a.value, a.uses) in known else a

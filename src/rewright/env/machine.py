@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from rewright import ops
-from rewright.analysis.moving import moved
+from rewright.analysis.moving import moved_operands
 from rewright.analysis.values import Setting, facts_of
 from rewright.ir.errors import UnsupportedOperator
 from rewright.ir.graph import Graph, Node
@@ -118,12 +118,12 @@ class _Machine:
         if isinstance(node.op, (ops.Sort, ops.TopK)):
             return True
         if not node.type.dtype.is_float:
-            return not moved(node)
+            return not moved_operands(node)
         return isinstance(node.op, ops.Remainder) or self._has_steps(node)
 
     def _has_steps(self, node: Node) -> bool:
         """Whether an operator gives whole numbers for any."""
-        if not isinstance(node.op, Elementwise) or moved(node):
+        if not isinstance(node.op, Elementwise) or moved_operands(node):
             return False
         types = [self.graph.nodes[operand].type for operand in node.operands]
         return node.op.facts([REAL] * len(types), types, node.type).whole
@@ -142,7 +142,7 @@ class _Machine:
         own = self._add(node.op, [self.values[operand] for operand in node.operands], node)
         if isinstance(node.op, ops.Iota) and self._is_float(place) and not self.facts[place].exact:
             return self._named(place, own)
-        reads_infinite = not self.infinite.isdisjoint(node.operands) and not moved(node)
+        reads_infinite = not self.infinite.isdisjoint(node.operands) and not moved_operands(node)
         return self._as_computed(place) if reads_infinite and not self._has_order(node.op) else own
 
     def _has_order(self, op: Operator) -> bool:
@@ -190,7 +190,7 @@ class _Machine:
         is_given = isinstance(node.op, (ops.Input, ops.Constant))
         if not node.type.dtype.is_float or is_given or self._is_exact(place):
             return self.values[place] if place < len(self.values) else self._as_function(place)
-        if moved(node):
+        if moved_operands(node):
             return self._add(node.op, [self._as_computed(operand) for operand in node.operands], node)
         return self._as_function(place)
 

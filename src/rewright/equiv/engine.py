@@ -16,23 +16,23 @@ import numpy as np
 from rewright import ops
 from rewright.equiv.certificate import EquivalenceCertificate
 from rewright.equiv.findings import precision
-from rewright.equiv.findings.pair import explained
+from rewright.equiv.findings.pair import explain_difference
 from rewright.equiv.findings.scales import told_apart
-from rewright.equiv.findings.wording import reworded
+from rewright.equiv.findings.wording import reword_verdict
 from rewright.equiv.inputs.alignment import numbers_of, telling_draws
-from rewright.equiv.inputs.guessing import guessed, related
-from rewright.equiv.inputs.weights import Definition, WeightMap, read_map, renamed
+from rewright.equiv.inputs.guessing import guess_definitions, related_names
+from rewright.equiv.inputs.weights import Definition, WeightMap, read_map, rename_output
 from rewright.equiv.lemmas.equations import Prover
 from rewright.equiv.lemmas.sweep import Sweep, Swept
-from rewright.equiv.lemmas.synthesised import SynthesisedRule, synthesised
-from rewright.equiv.preparing import Prepared, prepared
+from rewright.equiv.lemmas.synthesised import SynthesisedRule, synthesise_rules
+from rewright.equiv.preparing import Prepared, prepare_pair
 from rewright.equiv.rewrites.computed_tables import LOOSE
 from rewright.equiv.rewrites.equal_masks import shared_masks
-from rewright.equiv.rewrites.infinite_masks import met, shown
-from rewright.equiv.rewrites.ranges import held
-from rewright.equiv.rewrites.rounding import ROUNDED, TOO_LARGE, UNNAMED, explains, may_be_rounding, nudged
+from rewright.equiv.rewrites.infinite_masks import lowest_doubt, value_doubt
+from rewright.equiv.rewrites.ranges import known_ranges
+from rewright.equiv.rewrites.rounding import ROUNDED, TOO_LARGE, UNNAMED, explains, may_be_rounding, nudge
 from rewright.equiv.statement import Values, as_captured
-from rewright.frontends.validation.record import text_of, told
+from rewright.frontends.validation.record import text_of, validation_note
 from rewright.ir.digest import digest
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
@@ -44,13 +44,13 @@ from rewright.proof.compared import is_about
 from rewright.proof.rewriting.evidence import Checked
 from rewright.proof.rewriting.lemma import Lemma
 from rewright.proof.rewriting.numbers.taken import MASKS, MOVED, filling_assumption
-from rewright.proof.rewriting.replay import Replayed, passing, replayed, sentences
-from rewright.proof.rewriting.stages import Rewriting, Stage, spliced
+from rewright.proof.rewriting.replay import Replayed, passing, replay, sentences
+from rewright.proof.rewriting.stages import Rewriting, Stage, splice_stage
 from rewright.proof.unwritten import with_own_memory
 from rewright.refine.certificate.writer import NotCertified
 from rewright.refine.check import Proof, attempt
 from rewright.refine.engine import answer, check_inputs
-from rewright.refine.objections import Run, objected, replicated
+from rewright.refine.objections import Run, challenge_verdict, replicated_outputs
 from rewright.refine.relations import buffers
 from rewright.refine.relations.known import Relations, input_relations
 from rewright.refine.rewriting.steps import Steps
@@ -118,7 +118,7 @@ def equiv(
     """
     found = _judged(left, right, inputs, relations, budget, _How(audit, explain), prover or Prover())
     captures = left, *_program(right).graphs
-    return found.about_captures(told(captures), text_of(captures))
+    return found.about_captures(validation_note(captures), text_of(captures))
 
 
 @dataclass(frozen=True)
@@ -146,15 +146,15 @@ def _judged(
     known = [*prover.schemes, *prover.claimed]
     check_inputs(_program(right).graphs)
     left, captured = with_own_memory(left, _program(right))
-    named = renamed(left, captured)
+    named = rename_output(left, captured)
     values, shards = _values(inputs, len(captured.graphs))
-    weights = guessed(read_map(relations, left, named), left, named, values, shards)
-    given = related(weights) | {name for name in left.inputs if _given(name, values)}
-    apart = [name for graph in named.graphs for name in buffers.apart(left, graph, given)]
+    weights = guess_definitions(read_map(relations, left, named), left, named, values, shards)
+    given = related_names(weights) | {name for name in left.inputs if _given(name, values)}
+    apart = [name for graph in named.graphs for name in buffers.differing_buffers(left, graph, given)]
     unseen = dict.fromkeys(name for graph in named.graphs for name in buffers.not_seen(left, graph, given))
     steps = Steps(Checked(prover.seconds, prover.why_open))
-    bounds = held(left, captured, weights, values)
-    ready = prepared(left, captured, weights, values, held=bounds, counts=how.counts, steps=steps)
+    bounds = known_ranges(left, captured, weights, values)
+    ready = prepare_pair(left, captured, weights, values, held=bounds, counts=how.counts, steps=steps)
     pair = _Pair(ready.left, ready.right, weights, deadline, budget)
     stages: list[Stage] = []
     if pair.is_single:
@@ -191,10 +191,15 @@ def _judged(
         verdict = _run(verdict, pair, _Captured(left, captured, weights, ready, (), steps), values)
     lemmas = tuple(lemma for stage in stages for lemma in stage.lemmas)
     before = time.perf_counter()
-    rules = synthesised(lemmas, prover, known, deadline) if verdict.status == "proved" else ()
+    rules = synthesise_rules(lemmas, prover, known, deadline) if verdict.status == "proved" else ()
     verdict.stats.seconds["rules"] = time.perf_counter() - before
     fields = {name: getattr(verdict, name) for name in verdict.__dataclass_fields__}
-    fields["assumptions"] = (*verdict.assumptions, *ready.assumptions, *buffers.told(list(unseen)), *weights.guessed)
+    fields["assumptions"] = (
+        *verdict.assumptions,
+        *ready.assumptions,
+        *buffers.assumptions(list(unseen)),
+        *weights.guessed,
+    )
     fields["notes"] = (
         *verdict.notes,
         *(pair.precision() if verdict.status == "proved" else ()),
@@ -216,11 +221,11 @@ def _run(verdict: Verdict, pair: _Pair, captured: _Captured, values: Values | No
     left, right = values or ({}, {})
     known = {n: left[n] if n in captured.left.inputs else right[n] for n in both.left.inputs if n in left or n in right}
     fixed = {name: value for name, value in known.items() if name in ready.ranges}
-    outputs = replicated(both.left) if pair.is_single else None
+    outputs = replicated_outputs(both.left) if pair.is_single else None
     unclaimed = pair.left if any("-infinity" in text for text in ready.assumptions) else None
     tolerance = _ROUNDED_TABLES if any(MOVED in text for text in ready.assumptions) else 0.0
     about = known, fixed, unclaimed, _infinity(ready), tolerance, not any(ready.tables)
-    found = objected(verdict, Run(both.left, program, outputs, None, *about, mutual=True))
+    found = challenge_verdict(verdict, Run(both.left, program, outputs, None, *about, mutual=True))
     verdict.stats.seconds["runs"] = time.perf_counter() - started
     return found
 
@@ -250,13 +255,13 @@ def _doubt(verdict: Verdict, pair: _Pair, captured: _Captured, values: Values | 
         return UNNAMED.format(unnamed[0]) if unnamed else TOO_LARGE.format(large[0])
     if values is None or not any(ready.tables) or not pair.is_single:
         return ""
-    bounds = held(captured.left, captured.right, captured.weights, values)
-    again = partial(prepared, captured.left, captured.right, captured.weights, held=bounds)
+    bounds = known_ranges(captured.left, captured.right, captured.weights, values)
+    again = partial(prepare_pair, captured.left, captured.right, captured.weights, held=bounds)
     loose = again(values, LOOSE)
     if (loose.left, loose.right.graphs) != (ready.left, ready.right.graphs) and pair.of(loose).agrees():
         return ROUNDED
     if may_be_rounding(verdict):
-        before, after = pair.twin(), pair.of(again((nudged(ready.tables[0]), nudged(ready.tables[1])))).twin()
+        before, after = (pair.twin(), pair.of(again((nudge(ready.tables[0]), nudge(ready.tables[1])))).twin())
         if before is not None and after is not None and explains(before, after):
             return ROUNDED
     return ""
@@ -267,7 +272,7 @@ def _shown(verdict: Verdict, ready: Prepared, pair: _Pair) -> str:
     if verdict.status != "proved" or MASKS not in ready.assumptions:
         return ""
     program = replace(ready.right, graphs=ready.written[1:])
-    return met(ready.written) or shown(replace(pair, left=ready.written[0], right=program).executable())
+    return lowest_doubt(ready.written) or value_doubt(replace(pair, left=ready.written[0], right=program).executable())
 
 
 def _numbered(stages: Sequence[Stage]) -> list[Stage]:
@@ -301,7 +306,7 @@ class _Captured:
         """The programs after all steps, each of which is checked; raises Refused."""
         pairs = zip(self.ready.stated.graphs, rewritings, strict=True)
         checked = self.steps.checked
-        return [replayed(graph, rewriting, self.ready.ranges, checked) for graph, rewriting in pairs]
+        return [replay(graph, rewriting, self.ready.ranges, checked) for graph, rewriting in pairs]
 
     def between(self, programs: Sequence[Replayed]) -> tuple[str, ...]:
         """The assumptions of the steps that neither program makes, in words; raises Refused for contradictions."""
@@ -371,13 +376,13 @@ def _with_findings(
             example = next((f.counterexample for f in verdict.findings if f.counterexample is not None), None)
             unread = [name for side, name in ready.unread if side == "left"]
             proves = partial(pair.proves, prover=prover)
-            found = explained(pair.left, pair.right.graphs[0], numbers, example, unread, proves, pair.deadline)
+            found = explain_difference(pair.left, pair.right.graphs[0], numbers, example, unread, proves, pair.deadline)
         is_usual = twin is None or twin.draws.scale == 1
         known = pair.answered().findings if found is None and is_usual else verdict.findings
         verdict = replace(verdict, findings=known if found is None else (found,))
         verdict.stats.seconds["divergence"] = time.perf_counter() - started
     open_pairs = swept.open if swept is not None and verdict.status == "unknown" and verdict.reason != ROUNDED else []
-    return reworded(verdict, open_pairs[0][2] if open_pairs else "") if pair.is_single else verdict
+    return reword_verdict(verdict, open_pairs[0][2] if open_pairs else "") if pair.is_single else verdict
 
 
 @dataclass(frozen=True)
@@ -400,7 +405,7 @@ class _Pair:
         """The pair with parts put into the right program."""
         if not stage.splices:
             return self
-        return replace(self, right=replace(self.right, graphs=(spliced(self.right.graphs[0], stage),)))
+        return replace(self, right=replace(self.right, graphs=(splice_stage(self.right.graphs[0], stage),)))
 
     def of(self, ready: Prepared) -> _Pair:
         """The same pair, prepared in another way."""

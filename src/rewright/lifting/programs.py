@@ -26,7 +26,7 @@ from rewright.lifting.recognition.sums import Recogniser
 from rewright.lifting.terms.algebra import Algebra
 from rewright.lifting.terms.index import identity
 from rewright.lifting.terms.store import ONE, Named
-from rewright.lifting.terms.trace import Instance, Trace, alike, terms_of
+from rewright.lifting.terms.trace import Instance, Trace, have_equal_form, terms_of
 from rewright.lifting.terms.value import NotAView, Pieces, Value
 from rewright.lifting.transfer import as_view, transfer
 
@@ -229,7 +229,7 @@ class Lifter:
         terms = self.algebra.terms
         for here, there in zip(period.crossings(0), period.crossings(1), strict=True):
             values = [self.values[run.lifted[r].values[p]] for r, p in (entries.places[here], entries.places[there])]
-            if not alike(*values):
+            if not have_equal_form(*values):
                 raise NotContracted
             for before, after in zip(*map(terms_of, values), strict=True):
                 if sequential:

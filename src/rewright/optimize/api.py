@@ -15,8 +15,8 @@ from rewright.frontends.torch.capture import capture
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 from rewright.optimize.calls.dispatch import Calls
-from rewright.optimize.planning.planner import Plan, Planner, widened
-from rewright.optimize.planning.preparing import prepared
+from rewright.optimize.planning.planner import Plan, Planner, widen_storage
+from rewright.optimize.planning.preparing import prepare_graph
 from rewright.optimize.planning.splitting import split_plan
 from rewright.optimize.proving.composing import Known
 from rewright.optimize.proving.laws import laws
@@ -24,7 +24,7 @@ from rewright.optimize.proving.leaving import computed_for, look_ups
 from rewright.optimize.proving.proofs import LEAST, Trust, trust, unproved_identity
 from rewright.optimize.proving.rewrite_proofs import unproved_rewrite
 from rewright.optimize.proving.rewriting import rewritten
-from rewright.optimize.report import emitted, explained
+from rewright.optimize.report import emit_files, explain_result
 from rewright.optimize.running import targets
 from rewright.optimize.running.checking import Checked, check, small_graph
 from rewright.optimize.running.execution import Runner
@@ -105,11 +105,11 @@ class Optimized:
 
     def explain(self) -> str:
         """Properties, decisions, kernels and proofs, as text."""
-        return explained(self)
+        return explain_result(self)
 
     def emit(self, folder: str | Path) -> list[Path]:
         """Write the generated code and the explanation; returns the files."""
-        return emitted(self, Path(folder))
+        return emit_files(self, Path(folder))
 
 
 def optimize(
@@ -143,7 +143,7 @@ def optimize(
         raise RewrightError(f"allow={allow!r} is no such thing; use 'proved' or 'tested'")
     original = program.module() if isinstance(program, torch.export.ExportedProgram) else program
     original = original if callable(original) else None
-    chosen = targets.chosen(target, [v for v in (*args, *(kwargs or {}).values()) if isinstance(v, torch.Tensor)])
+    chosen = targets.choose(target, [v for v in (*args, *(kwargs or {}).values()) if isinstance(v, torch.Tensor)])
     seconds: dict[str, float] = {}
     found = Optimized("fallback", "", original=original, seconds=seconds)
     try:
@@ -151,7 +151,7 @@ def optimize(
         if original is not None:
             found.calls = Calls.of(original, args, kwargs or {}, partial(_captured, program))
         captured = found.calls.graph if found.calls is not None else _captured(program, args, kwargs)
-        found.graph, found.domain = prepared(captured), Domain.of(captured)
+        found.graph, found.domain = prepare_graph(captured), Domain.of(captured)
         seconds["capture"] = time.process_time() - started
         _fill(found, captured, chosen, allow, budget, verify)
     except RewrightError as error:
@@ -190,7 +190,7 @@ def _fill(found: Optimized, captured: Graph, target: Target, allow: Allow, budge
     cheaper = _cheaper(plan, found.trust, budget)
     seconds["prove"] = found.trust.seconds
     small = small_graph(captured) if verify else None  # as it was given: what was prepared is tested too
-    tiny = Planner(prepared(small)).plan() if small is not None else None
+    tiny = Planner(prepare_graph(small)).plan() if small is not None else None
     if cheaper is not None and _build(found, cheaper, target, small, _rewritten_too(tiny)):
         found.trust.updates += _words(found.trust.rules)
     elif cheaper is not None:
@@ -238,8 +238,8 @@ def _build(found: Optimized, plan: Plan, target: Target, small: Graph | None, ti
     if len(split.steps) > len(plan.steps) and not unproved_identity(split, found.trust.updates, 5.0, whole=False):
         plan = split
         tiny = None if tiny is None else split_plan(tiny, machine, SMALL_PIECES)
-    stored, small_stored = widened(plan), None if tiny is None else widened(tiny)
-    printed = targets.printed(target, stored, small_stored)
+    stored, small_stored = widen_storage(plan), None if tiny is None else widen_storage(tiny)
+    printed = targets.print_kernels(target, stored, small_stored)
     runner, small_runner = targets.runners(target, stored, small_stored, printed)
     seconds = found.seconds
     seconds["build"] = seconds.get("build", 0.0) + time.monotonic() - started

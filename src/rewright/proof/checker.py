@@ -18,14 +18,14 @@ from rewright import ops
 from rewright.ir.digest import digest
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph, Node
-from rewright.ir.memory import uncollected
+from rewright.ir.memory import pause_garbage_collection
 from rewright.ir.operator import Operator
 from rewright.ir.placement import RankProgram
 from rewright.ir.types import TensorType
 from rewright.ops.agreement import check_agreement, communicator_of, in_equal_parts, is_posted, meets, members
 from rewright.proof.calls import check_calls
 from rewright.proof.certificate import SEQUENTIAL, Certificate, Meeting, Repetition, Step
-from rewright.proof.compared import compared
+from rewright.proof.compared import compared_programs
 from rewright.proof.conditions import Violated
 from rewright.proof.facts import as_fact, assumptions, why_not
 from rewright.proof.forms import Malformed, check_parts
@@ -60,9 +60,9 @@ def audit(
     """
     started = time.perf_counter()
     check_calls(certificate.calls, (sequential, *program.graphs))
-    made = compared(certificate, sequential, program, checked or Checked(seconds=seconds), counts=counts)
+    made = compared_programs(certificate, sequential, program, checked or Checked(seconds=seconds), counts=counts)
     elapsed = time.perf_counter() - started
-    with uncollected():
+    with pause_garbage_collection():
         found = _Checker(Ledger(certificate, made.sequential, made.program, store, seconds), made.taken).run()
     found.seconds = {"rewritings": elapsed, **found.seconds} if certificate.rewritings else found.seconds
     found.sequential = made.sequential

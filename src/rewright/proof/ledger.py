@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from rewright.claims.language import Tensor, renamed, terms_of
+from rewright.claims.language import Tensor, rename, terms_of
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 from rewright.ir.operator import Operator
@@ -132,7 +132,7 @@ class Ledger:
         if found is None:
             tensor = self.values[value]
             names = {term: images.terms.get(term, term) for term in terms_of(tensor)}
-            found = images.values[value] = self.number(renamed(tensor, names))
+            found = images.values[value] = self.number(rename(tensor, names))
         return found
 
     def enter(self, program: int, position: int, value: int | tuple[Images, int], where: str) -> None:

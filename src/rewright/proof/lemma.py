@@ -30,7 +30,7 @@ from rewright.terms.normal.atoms import ONE, ZERO, Polynomial, TooHard, polynomi
 from rewright.terms.normal.context import TOO_DEEP, Context, OutOfTime
 from rewright.terms.normal.denote import fixed
 from rewright.terms.normal.equality import difference
-from rewright.terms.normal.guards import Guard, Value, at_least, at_least_zero, below
+from rewright.terms.normal.guards import Guard, Value, at_least, at_least_zero, less_than
 
 _MOST_ENTRIES = 65_536
 _MANY_PARTS = 8
@@ -323,18 +323,18 @@ def known_of(context: Context, fact: Fact, size: Callable[[Dim], Polynomial]) ->
     def is_inside(index: Place) -> bool:
         decide = context.decide_cheaply
         for place, (start, length) in zip(index, fact.window or (), strict=fact.window is not None):
-            if not (decide(at_least(place, size(start))) and decide(below(place, size(start) + size(length)))):
+            if not (decide(at_least(place, size(start))) and decide(less_than(place, size(start) + size(length)))):
                 return False
         return True
 
     def of(index: Place, value: Polynomial) -> Iterator[tuple[Guard | bool, bool]]:
         if is_inside(index):
-            yield from ((guard, True) for guard in allowed(value, fact.allowed, size))
+            yield from ((guard, True) for guard in allowed_guards(value, fact.allowed, size))
 
     return of
 
 
-def allowed(value: Polynomial, region: Region, size: Callable[[Dim], Polynomial]) -> Iterator[Guard | bool]:
+def allowed_guards(value: Polynomial, region: Region, size: Callable[[Dim], Polynomial]) -> Iterator[Guard | bool]:
     """That an integer lies in a set of intervals in ascending order: the ends, and that it is in none of the gaps."""
     ranges = [box[0] for box, _ in region]
     if not ranges:
@@ -344,7 +344,7 @@ def allowed(value: Polynomial, region: Region, size: Callable[[Dim], Polynomial]
     if first is not None:
         yield at_least(value, size(first))
     if last is not None:
-        yield below(value, size(last))
+        yield less_than(value, size(last))
     for (_, stop), (start, _) in zip(ranges, ranges[1:], strict=False):
         if stop is not None and start is not None:
             yield at_least_zero((value - size(stop) + 1) * (value - size(start)))

@@ -30,7 +30,7 @@ from rewright.terms.normal.atoms import (
     symbol,
 )
 from rewright.terms.normal.cases import branch, each, finite, only_where
-from rewright.terms.normal.casts import truncated
+from rewright.terms.normal.casts import truncate
 from rewright.terms.normal.context import Context, Universal
 from rewright.terms.normal.denote import Denoter, fixed
 from rewright.terms.normal.division import floor_quotient, floor_remainder
@@ -45,8 +45,8 @@ from rewright.terms.normal.guards import (
     Value,
     at_least,
     at_least_zero,
-    below,
     is_zero,
+    less_than,
 )
 from rewright.terms.normal.ranged import Fold as FoldAtom
 from rewright.terms.normal.regrouping import with_atom
@@ -122,7 +122,7 @@ class Meaning:
         def among(first: int, last: int) -> Value:
             if last - first > 1:
                 middle = (first + last) // 2
-                lower = below(position, starts[middle])
+                lower = less_than(position, starts[middle])
                 return branch(self._context, lower, lambda: among(first, middle), lambda: among(middle, last))
             if lengths[first] != ONE:
                 return self._of_part(tensor, first, place, row, position - starts[first])
@@ -304,7 +304,7 @@ class Meaning:
         if name in ("not", "and", "or", "xor"):
             return self._denoter.logical(name, tuple(arguments))
         if name.startswith("convert to ") and name != "convert to i1":
-            return each(self._context, truncated, first)
+            return each(self._context, truncate, first)
         if name.startswith(BITWISE):
             return self._denoter.bitwise(name.removeprefix(BITWISE), tuple(arguments))
         real = not all(isinstance(value, Polynomial) and value.integer for value in arguments)
@@ -493,7 +493,7 @@ class Meaning:
                 if low is not None and high is not None and low + 1 == high:
                     return self._where(is_zero(number - self.size(low)), here)()
                 if high is not None:
-                    here = self._where(below(number, self.size(high)), here)
+                    here = self._where(less_than(number, self.size(high)), here)
                 if low is not None:
                     here = self._where(at_least(number, self.size(low)), here)
                 return here()

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import cast
 
-from rewright.claims.language import Addend, Input, Tensor, View, renamed, terms_of
+from rewright.claims.language import Addend, Input, Tensor, View, rename, terms_of
 from rewright.ir.dims import Dim
 from rewright.ir.errors import RewrightError
 from rewright.ir.placement import AxisRuns, Mesh, Placement, place
@@ -222,7 +222,7 @@ class Relations:
 def _is_alike(claimed: Tensor, term: int, example: Tensor, other: int) -> bool:
     """Whether a claim says of a term what another, which is about one term only, says of that."""
     if not isinstance(claimed, View) or not isinstance(example, View):
-        return set(terms_of(claimed)) == {term} and renamed(claimed, {term: other}) == example
+        return set(terms_of(claimed)) == {term} and rename(claimed, {term: other}) == example
     plain = all(addend.term == term and not addend.parts for addend in claimed.addends)
     return plain and claimed.dims == example.dims and _reads(claimed) == _reads(example)
 

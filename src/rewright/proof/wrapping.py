@@ -42,7 +42,7 @@ def wrapping(graphs: Sequence[Graph], given: Mapping[str, Bound] = _ANYTHING) ->
     return ""
 
 
-def counted(graph: Graph, given: Mapping[str, Bound] = _ANYTHING) -> Graph:
+def insert_wrapping(graph: Graph, given: Mapping[str, Bound] = _ANYTHING) -> Graph:
     """The program with every number that may not fit into its type counted from the other end by operators.
 
     It is the program itself where all numbers fit, and has the same inputs, outputs and collectives.
@@ -55,7 +55,7 @@ def counted(graph: Graph, given: Mapping[str, Bound] = _ANYTHING) -> Graph:
     return rebuilt(graph, make, whole=True) if found else graph
 
 
-def questioned(graphs: Sequence[Graph]) -> frozenset[str]:
+def wrapping_inputs(graphs: Sequence[Graph]) -> frozenset[str]:
     """Inputs of which numbers are made that may not fit into their types."""
     return frozenset(
         name

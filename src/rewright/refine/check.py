@@ -14,7 +14,7 @@ from rewright.claims.language import Input
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 from rewright.ir.holders import Holders, holders_of
-from rewright.ir.memory import uncollected
+from rewright.ir.memory import pause_garbage_collection
 from rewright.ir.placement import Placement, RankProgram
 from rewright.lifting.journal import Journal
 from rewright.lifting.layers.induction import NotContracted
@@ -84,7 +84,7 @@ def attempt(
     """
     given = sequential, program, relations, expected, deadline
     lift = partial(_lift, *given, walks=Walks())
-    with uncollected():
+    with pause_garbage_collection():
         try:
             proof = lift(reuse=True, contract=True, hopeless=hopeless)
         except NotContracted:
@@ -122,7 +122,7 @@ def _laws(sequential: Graph, program: RankProgram) -> Iterator[Law]:
         yield "quotients"
 
 
-def written(
+def prove_with_journal(
     sequential: Graph,
     program: RankProgram,
     relations: Relations,
@@ -135,7 +135,7 @@ def written(
     ``walks`` come from the first proof.
     """
     lift = partial(_lift, sequential, program, relations, expected, None, walks=walks or Walks())
-    with uncollected():
+    with pause_garbage_collection():
         first: Proof | None = None
         for other in dict.fromkeys((law, None, *_laws(sequential, program))):
             proof = lift(reuse=True, journal=Journal(), law=other)

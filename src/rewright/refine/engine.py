@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from rewright.frontends.validation.record import text_of, told
+from rewright.frontends.validation.record import text_of, validation_note
 from rewright.ir.errors import ContradictoryRelations, RewrightError
 from rewright.ir.graph import Graph
 from rewright.ir.placement import Mesh, Placement, RankProgram
@@ -19,28 +19,28 @@ from rewright.proof.checker import Store
 from rewright.proof.checker import audit as check_certificate
 from rewright.proof.conditions import Open, Violated
 from rewright.proof.constants import differ, written_out
-from rewright.proof.unknowns import Question, questions, said
+from rewright.proof.unknowns import Question, questions, unknown_assumptions
 from rewright.proof.unwritten import with_own_memory
-from rewright.proof.wrapping import counted, wrapping
+from rewright.proof.wrapping import insert_wrapping, wrapping
 from rewright.refine.case import Case, Ran
 from rewright.refine.certificate.claims import conditions_of, obligations_of
 from rewright.refine.certificate.stated import Stated
 from rewright.refine.certificate.writer import certificate
 from rewright.refine.check import Proof, attempt
 from rewright.refine.findings.rounds import findings
-from rewright.refine.objections import Run, objected
+from rewright.refine.objections import Run, challenge_verdict
 from rewright.refine.relations.buffers import with_buffers
 from rewright.refine.relations.counting import notes_of_counts
 from rewright.refine.relations.distribution import with_distribution
 from rewright.refine.relations.equations import tensors_of
-from rewright.refine.relations.known import Given, Relations, input_relations, output_expectations, settled
-from rewright.refine.relations.narrow import narrowed
-from rewright.refine.relations.numbered import Pairing, aligned
-from rewright.refine.relations.numbered import told as told_of
+from rewright.refine.relations.known import Given, Relations, complete_relations, input_relations, output_expectations
+from rewright.refine.relations.narrow import narrow_question
+from rewright.refine.relations.numbered import Pairing, align_names
+from rewright.refine.relations.numbered import unpaired_notes as told_of
 from rewright.refine.relations.solving import reads
 from rewright.refine.relations.unwritten import made_of_memory
 from rewright.refine.rewriting.drafts import Draft
-from rewright.refine.running import compare, concluded, is_hopeless
+from rewright.refine.running import compare, conclude_from_values, is_hopeless
 from rewright.refine.verdict import Evidence, Finding, OutputRelation, Stats, Status, Verdict
 
 _Programs = tuple[Graph, RankProgram]
@@ -77,7 +77,7 @@ def refine(
     check_inputs(graphs)
     verdict = answer(sequential, distributed, relations, expect, budget, audit=audit)
     captures = sequential, *graphs
-    verdict = verdict.about_captures(told(captures), text_of(captures))
+    verdict = verdict.about_captures(validation_note(captures), text_of(captures))
     if verdict.status != "proved":
         return verdict
     if not relations and not expect:
@@ -201,7 +201,7 @@ def _answer(question: Question, asked: _Asked, drafts: Sequence[Draft] = ()) -> 
     parted = {name for equation in case.relations.equations for name in tensors_of(equation)}
     known = case.relations.placements.items()
     held = [name for name, placement in known if not placement.partial and name not in parted]
-    narrow = None if drafts else narrowed(question, held)
+    narrow = None if drafts else narrow_question(question, held)
     less = None if narrow is None else _answer(narrow.question, asked, narrow.drafts)
     if less is not None and less.status == "proved":
         return less
@@ -217,9 +217,9 @@ def _case(question: Question, asked: _Asked) -> Case:
     sequential, program = question.sequential, question.program
     known = input_relations(sequential, program, asked.relations)
     expected = _expected(sequential, program, known, asked)
-    known = settled(sequential, program, known, expected)
+    known = complete_relations(sequential, program, known, expected)
     expected = _expected(sequential, program, known, asked)
-    more = (*question.assumptions, *said(sequential, known.placements))
+    more = (*question.assumptions, *unknown_assumptions(sequential, known.placements))
     known = replace(known, assumptions=(*known.assumptions, *more))
     return Case(sequential, replace(program, inputs=known.placements), known, expected)
 
@@ -232,7 +232,7 @@ def _expected(sequential: Graph, program: RankProgram, known: Relations, asked: 
 
 def _by_name(case: Case, pairing: Pairing) -> Case:
     """The case with outputs renamed, so that those that belong together have one name."""
-    sequential, program = aligned(case.sequential, case.program, pairing)
+    sequential, program = align_names(case.sequential, case.program, pairing)
     return replace(case, sequential=sequential, program=program)
 
 
@@ -258,7 +258,7 @@ def _of_proof(stated: Stated, proof: Proof, is_written_out: bool, asked: _Asked,
     """The verdict ``proved``, unless short integers may wrap around or the audit refuses the certificate."""
     case, captured = stated.case, (asked.captured[0], replace(asked.captured[1], inputs=stated.case.program.inputs))
     if proof.pairing is not None:
-        case, captured = _by_name(case, proof.pairing), aligned(*captured, proof.pairing)
+        case, captured = _by_name(case, proof.pairing), align_names(*captured, proof.pairing)
     programs = case.sequential, case.program
     meant = _written_out(*programs) if is_written_out else programs
     doubt = wrapping([meant[0], *meant[1].graphs]) if asked.counts else ""
@@ -271,7 +271,7 @@ def _of_proof(stated: Stated, proof: Proof, is_written_out: bool, asked: _Asked,
         return told.unknown(f"the programs are equal only under a condition: {error}", proof.relations)
     told = replace(told, assumptions=(*told.assumptions, *more))
     verdict = _proved(*captured, meant, replace(stated, case=case), proof, told, open_ones, asked.counts)
-    verdict = audited(verdict, *captured, counts=asked.counts) if asked.audit else verdict
+    verdict = audit_verdict(verdict, *captured, counts=asked.counts) if asked.audit else verdict
     return _run(case, verdict, proof) if asked.runs else verdict
 
 
@@ -280,7 +280,7 @@ def _run(case: Case, verdict: Verdict, proof: Proof | None = None) -> Verdict:
     started = time.perf_counter()
     solved = reads(case.relations.equations, case.sequential, case.program)
     placements, layers = (None, ()) if proof is None else (proof.placements or None, _layers(case, proof))
-    found = objected(verdict, Run(case.sequential, case.program, placements, solved, layered=layers))
+    found = challenge_verdict(verdict, Run(case.sequential, case.program, placements, solved, layered=layers))
     verdict.stats.seconds["runs"] = time.perf_counter() - started
     return found
 
@@ -336,7 +336,7 @@ def _written_out(sequential: Graph, program: RankProgram) -> _Programs:
 
 def _counted(sequential: Graph, program: RankProgram) -> _Programs:
     """The programs in which short integers wrap around."""
-    return counted(sequential), replace(program, graphs=tuple(map(counted, program.graphs)))
+    return insert_wrapping(sequential), replace(program, graphs=tuple(map(insert_wrapping, program.graphs)))
 
 
 def _proved(
@@ -361,7 +361,7 @@ def _proved(
     return Verdict("proved", Evidence.TESTED, *about, write, (sequential, program))
 
 
-def audited(
+def audit_verdict(
     verdict: Verdict, sequential: Graph, program: RankProgram, store: Store | None = None, *, counts: bool = True
 ) -> Verdict:
     """A verdict that is proved, with its certificate verified; ``unknown`` where the checker refuses it.
@@ -386,7 +386,7 @@ def _failed(case: Case, values: _Values, proof: Proof, asked: _Asked, told: _Tol
         return told.unknown(memory, proof.relations)
     compared = values.ran()
     told.stats.seconds["numeric twin"] = values.seconds
-    ran = concluded(case, compared, proof)
+    ran = conclude_from_values(case, compared, proof)
     twin = ran.result
     started = time.perf_counter()
     found, more = findings(case, proof, ran, asked.deadline, asked.suggest, asked.locate)

@@ -13,7 +13,7 @@ from rewright.refine.case import Case, Ran
 from rewright.refine.check import Proof
 from rewright.refine.relations.solving import reads
 from rewright.refine.twin.resizing import Resize
-from rewright.refine.twin.twin import TwinResult, make_twin, shrunk
+from rewright.refine.twin.twin import TwinResult, make_twin, shrink_programs
 from rewright.refine.verdict import Counterexample
 
 _FEW = 64
@@ -49,7 +49,7 @@ def is_hopeless(ran: Ran, failed: Collection[str]) -> bool:
     return ran.result.agrees is False and _OF_WHICH_ONE_IS_RIGHT * len(right) <= len(failed)
 
 
-def concluded(case: Case, ran: Ran, proof: Proof) -> Ran:
+def conclude_from_values(case: Case, ran: Ran, proof: Proof) -> Ran:
     """What values say of a proof; a placement that was proved but not asked for decides by itself."""
     result = ran.result
     expected = {name: p for name, p in case.expected.items() if name in case.sequential.outputs}
@@ -76,7 +76,7 @@ def smallest(case: Case, ran: Ran) -> Counterexample | None:
     twin = ran.twin
     try:
         shapes = {name: twin.sequential.nodes[p].type.shape for name, p in twin.sequential.outputs.items()}
-        tiny = shrunk(twin.sequential, twin.program, twin.schedule, Resize(shapes))
+        tiny = shrink_programs(twin.sequential, twin.program, twin.schedule, Resize(shapes))
         if isinstance(tiny, Unsupported):
             return found
         expected = twin.resized({name: p for name, p in case.expected.items() if name in case.sequential.outputs})

@@ -297,7 +297,7 @@ def tanh(x: Tensor) -> Tensor:
     return Tensor(ops.Tanh(), x)
 
 
-def negated(x: Tensor) -> Tensor:
+def negate(x: Tensor) -> Tensor:
     """``-x``."""
     return Tensor(ops.Negate(), x)
 

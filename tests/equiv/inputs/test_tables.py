@@ -198,13 +198,13 @@ def test_a_part_of_a_table_that_is_too_large(monkeypatch: pytest.MonkeyPatch) ->
 def test_a_table_becomes_what_is_read_of_it() -> None:
     table = np.arange(40.0).reshape(10, 4)
     graph = rw.capture(lambda x, t: x + t[torch.arange(2, 5)].T, (torch.zeros(4, 3), torch.zeros(10, 4)))
-    found = tables.bound(graph, {"t": table}, ())
+    found = tables.bind_values(graph, {"t": table}, ())
     assert set(found.inputs) == {"x"}
     assert max(len(node.op.values) for node in found.nodes if isinstance(node.op, ops.Constant)) == 12
     x = np.ones((4, 3))
     np.testing.assert_array_equal(run(found, {"x": x})["output"], run(graph, {"x": x, "t": table})["output"])
-    assert tables.bound(graph, {"t": table}, {"t"}) is graph
-    assert tables.bound(graph, {"t": table[1:]}, ()) is graph
+    assert tables.bind_values(graph, {"t": table}, {"t"}) is graph
+    assert tables.bind_values(graph, {"t": table[1:]}, ()) is graph
 
 
 def test_tables_keep_their_digits() -> None:

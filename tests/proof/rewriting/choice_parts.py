@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from rewright import ops
 from rewright.ir.types import DType
-from rewright.ops.facts import REAL, UNKNOWN, Facts, between
+from rewright.ops.facts import REAL, UNKNOWN, Facts, facts_between
 from tests.proof.rewriting.law_parts import I64, POSITIVE, ROWS, SIZE, B, F, Part
 
 ROW = (ROWS, SIZE)
@@ -53,11 +53,11 @@ def decreasing(b: Part) -> int:
 
 
 def of_any_sign(b: Part) -> int:
-    return b.chosen(b.of(ops.Multiply(), b.read("x"), scale(b, between(-1, 1))))
+    return b.chosen(b.of(ops.Multiply(), b.read("x"), scale(b, facts_between(-1, 1))))
 
 
 def by_zero(b: Part) -> int:
-    return b.chosen(b.of(ops.Multiply(), b.read("x"), scale(b, between(0, 1))))
+    return b.chosen(b.of(ops.Multiply(), b.read("x"), scale(b, facts_between(0, 1))))
 
 
 def by_infinity(b: Part) -> int:
@@ -83,7 +83,7 @@ def no_function(b: Part) -> int:
 
 def of_integers(b: Part) -> int:
     """Floats that become the same integer are equal then."""
-    return b.chosen(b.of(ops.Convert(I64), b.read("x", known=between(-9, 9))))
+    return b.chosen(b.of(ops.Convert(I64), b.read("x", known=facts_between(-9, 9))))
 
 
 # --- fillings

@@ -11,12 +11,12 @@ from rewright.ir.dims import Shape
 from rewright.ir.graph import Graph, GraphBuilder
 from rewright.ir.operator import Operator
 from rewright.ir.types import DType, TensorType
-from rewright.ops.facts import REAL, UNKNOWN, Facts, between
+from rewright.ops.facts import REAL, UNKNOWN, Facts, facts_between
 from rewright.proof.rewriting.laws import LAWS, remade
 
 F, B, I64 = DType.F64, DType.BOOL, DType.I64
 ROWS, SIZE = 3, 4
-POSITIVE = between(0, 50, zero=False)
+POSITIVE = facts_between(0, 50, zero=False)
 Write = Callable[["Part"], int]
 
 

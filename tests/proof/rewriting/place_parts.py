@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rewright import ops
 from rewright.ir.types import DType, TensorType
-from rewright.ops.facts import UNKNOWN, between
+from rewright.ops.facts import UNKNOWN, facts_between
 from tests.proof.rewriting.law_parts import I64, ROWS, SIZE, B, F, Part
 
 TABLE = (SIZE, 2)
@@ -48,7 +48,7 @@ def multiplied(b: Part) -> int:
 
 
 def repeated(b: Part) -> int:
-    places = b.read("p", (ROWS, b.k), I64, between(0, SIZE - 1, whole=True))
+    places = b.read("p", (ROWS, b.k), I64, facts_between(0, SIZE - 1, whole=True))
     return b.written(b.number(0.0), places, b.read("w", (ROWS, b.k)))
 
 
@@ -140,7 +140,7 @@ def out_of_range(b: Part) -> int:
 
 
 def any_places(b: Part) -> int:
-    return b.rows_at(table(b), b.read("p", (ROWS, b.k), I64, between(0, SIZE - 1, whole=True)))
+    return b.rows_at(table(b), b.read("p", (ROWS, b.k), I64, facts_between(0, SIZE - 1, whole=True)))
 
 
 def as_truths(b: Part) -> int:

@@ -14,7 +14,7 @@ from rewright.ir.digest import digest
 from rewright.ir.graph import Graph, GraphBuilder
 from rewright.ir.types import TensorType
 from rewright.ops.base import Array
-from rewright.ops.facts import REAL, between
+from rewright.ops.facts import REAL, facts_between
 from rewright.proof.rewriting.laws import LAWS, follows
 from rewright.proof.rewriting.lemma import Lemma
 from tests.proof.rewriting import choice_parts as choices
@@ -224,7 +224,7 @@ def test_a_law_looks_at_the_program_that_it_is_given() -> None:
     p = b.input("p", ops.Input("p", TensorType((ROWS, 2), I64)))
     rows = ops.Gather((), (1,), (0,), (0,), (1,), 2, (1, 1))
     b.output("result", b.add(rows, x, p))
-    assert Small(b.build(), {"x": REAL, "p": between(0, 3, whole=True)}).made("picked") is None
+    assert Small(b.build(), {"x": REAL, "p": facts_between(0, 3, whole=True)}).made("picked") is None
 
 
 def test_rows_without_elements_are_left_alone() -> None:

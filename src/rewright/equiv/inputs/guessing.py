@@ -63,7 +63,7 @@ class _Open:
     """All float inputs of both sides: what their names have in common says nothing."""
 
 
-def guessed(
+def guess_definitions(
     weights: WeightMap,
     left: Graph,
     right: RankProgram,
@@ -132,7 +132,7 @@ def _zeros(
                 yield Definition("right", name, f"0 * ({elsewhere[name]})", rank)
 
 
-def related(weights: WeightMap) -> set[str]:
+def related_names(weights: WeightMap) -> set[str]:
     """The names that a map says something about."""
     return {name for d in weights.definitions for name in (d.name, *names_in(d.text))} | set(weights.placements)
 

@@ -8,7 +8,7 @@ from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 from rewright.proof.rewriting.evidence import SECONDS, proves
 from rewright.proof.rewriting.lemma import key_of
-from rewright.rules.generalisation import generalised
+from rewright.rules.generalisation import generalise
 from rewright.rules.reading import canonical
 from rewright.rules.scheme import Scheme
 from rewright.terms.normal.assumptions import Claim
@@ -62,7 +62,7 @@ class Prover:
         """A proved scheme of which two programs are an instance, made of them where there is none yet."""
         found = self.covering(left, right)
         if found is None:
-            found = generalised(left, right, seconds)
+            found = generalise(left, right, seconds)
             if found is not None:
                 self.schemes.append(found)
         return found

@@ -52,7 +52,7 @@ class SynthesisedRule:
         return f"{self.name} ({self.evidence}{known}): {self.statement}; {times}"
 
 
-def synthesised(
+def synthesise_rules(
     lemmas: Iterable[Lemma], prover: Prover, before: Collection[Scheme], deadline: float | None = None
 ) -> tuple[SynthesisedRule, ...]:
     """The rules that lemmas are instances of; ``before`` are those that are from other programs."""

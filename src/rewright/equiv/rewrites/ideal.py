@@ -30,7 +30,7 @@ from rewright.refine.rewriting.drafts import Draft, graphs_of
 _MOST_FOLDED = 4096
 
 
-def idealised(drafts: Sequence[Draft], *, masks_choose: bool = False) -> list[Draft]:
+def idealise(drafts: Sequence[Draft], *, masks_choose: bool = False) -> list[Draft]:
     """The programs over the reals, in the order in which they were given; constants are compared over all of them.
 
     With ``masks_choose`` masks that are added are choices, for where no lemma can say that they are.

@@ -35,7 +35,7 @@ MET = (
 UNSEEN = "a number that masks are filled with may not do what -infinity does: programs cannot be run with both ({0})"
 
 
-def shown(twin: Twin | Unsupported) -> str:
+def value_doubt(twin: Twin | Unsupported) -> str:
     """Why what stands for minus infinity in two programs, as they are written, may be another number; else empty.
 
     Where nothing can be run nothing is known of it.
@@ -65,7 +65,7 @@ def shown(twin: Twin | Unsupported) -> str:
     return "" if compared else UNSEEN.format("no inputs were found")
 
 
-def met(graphs: Sequence[Graph]) -> str:
+def lowest_doubt(graphs: Sequence[Graph]) -> str:
     """Why the most negative number of a type is not minus infinity in programs as they are written; else empty."""
     for graph in graphs:
         program = Program(graph)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from rewright import ops
-from rewright.frontends.aten.call import Call, promoted
+from rewright.frontends.aten.call import Call, promote_dtypes
 from rewright.frontends.aten.ties import Promise
 from rewright.ir.dims import Dim, Shape, SizeExpr
 from rewright.ir.errors import UnsupportedOperator
@@ -140,7 +140,7 @@ class Context:
     def promoted(self, *operands: Operand) -> DType:
         """The dtype in which PyTorch compares two operands."""
         first, second = (x.type if isinstance(x, Value) else 0 if isinstance(x, SizeExpr) else x for x in operands)
-        return promoted(first, second)
+        return promote_dtypes(first, second)
 
     def position(self, operand: Operand, dtype: DType) -> int:
         """The node of an operand in a dtype; a number becomes a scalar constant."""

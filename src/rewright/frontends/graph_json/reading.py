@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import Any, cast
 
 from rewright.frontends.aten.context import Communicator, Context
-from rewright.frontends.aten.pruning import pruned
+from rewright.frontends.aten.pruning import prune_graph
 from rewright.frontends.aten.ties import with_ties
 from rewright.frontends.aten.views import Tensor
 from rewright.frontends.frontend import File
@@ -123,7 +123,7 @@ def _lowered(document: Document, groups: _Groups, data: object, alike: Mapping[i
         if isinstance(value, Tensor):
             builder.output(f"output.{place}", value.read(builder))
     graph, ties = with_ties(builder.build(), walk.c.ties, builder.superseded)
-    graph = walk.unknowns.noted(pruned(graph, builder.superseded))
+    graph = walk.unknowns.noted(prune_graph(graph, builder.superseded))
     notes = {NUMBERED: "true"}
     if walk.c.assumptions or ties:
         notes["assumptions"] = "; ".join((*walk.c.assumptions, *ties))

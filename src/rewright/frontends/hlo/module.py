@@ -167,7 +167,7 @@ class Computation:
     @cached_property
     def in_order(self) -> tuple[Instruction, ...]:
         """All instructions, operands before those that read them; raises Cycle, and RewrightError for a missing one."""
-        return tuple(self.instructions[name] for name in ordered(self.instructions, self.instructions))
+        return tuple(self.instructions[name] for name in toposort(self.instructions, self.instructions))
 
     def parameters(self) -> list[Instruction]:
         """The parameters by number; raises RewrightError where one is missing."""
@@ -269,7 +269,7 @@ def signature(parameters: Mapping[str, bytes], result: bytes) -> Field:
     return SIGNATURE, BYTES, write_fields([*shapes, (2, BYTES, result), *(text(3, name) for name in parameters)])
 
 
-def ordered(instructions: Mapping[str, Instruction], roots: Iterable[str]) -> list[str]:
+def toposort(instructions: Mapping[str, Instruction], roots: Iterable[str]) -> list[str]:
     """Names of what the roots need, operands first; raises Cycle."""
 
     def needs(name: str) -> Sequence[str]:

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from rewright.frontends.hlo import arrays, bits, calls, collectives, ordering
 from rewright.frontends.hlo.context import Context, Value
-from rewright.frontends.hlo.module import Computation, Instruction, ordered
+from rewright.frontends.hlo.module import Computation, Instruction, toposort
 from rewright.ir.errors import RewrightError, TypeMismatch, UnsupportedOperator
 from rewright.ir.types import DType, SourceSpan
 from rewright.ops.reference import building as rb
@@ -165,7 +165,7 @@ class Walk:
 def _needed(computation: Computation) -> set[str]:
     """Names of what the root needs, and of all collectives."""
     communicating = (i.name for i in computation.instructions.values() if i.opcode in collectives.TABLE)
-    return set(ordered(computation.instructions, [computation.root, *communicating]))
+    return set(toposort(computation.instructions, [computation.root, *communicating]))
 
 
 def _located_text(i: Instruction, span: SourceSpan, error: RewrightError) -> str:

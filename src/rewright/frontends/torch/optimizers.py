@@ -16,7 +16,7 @@ import torch
 from torch.optim.optimizer import Optimizer
 
 from rewright.frontends.torch.names import leaves
-from rewright.frontends.torch.owners import referred
+from rewright.frontends.torch.owners import referenced_objects
 from rewright.ir.errors import CaptureError
 
 Tensors = dict[str, torch.Tensor]
@@ -36,7 +36,7 @@ class Optimizers:
         Raises CaptureError where an optimizer holds another tensor: nothing would stand in for it.
         """
         every = (leaf for name, value in arguments.items() for leaf in leaves(name, value))
-        found = referred(target, Optimizer) | {n: value for n, value in every if isinstance(value, Optimizer)}
+        found = referenced_objects(target, Optimizer) | {n: value for n, value in every if isinstance(value, Optimizer)}
         names: dict[int, str] = {}
         for name, value in parameters.items():
             names.setdefault(id(value), name)

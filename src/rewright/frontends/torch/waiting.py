@@ -123,7 +123,7 @@ def notes(ranks: Sequence[Waits]) -> tuple[str, ...]:
     return _crossed(calls, groups) if _has_several(calls) else ()
 
 
-def alike(ranks: Sequence[Waits]) -> bool:
+def have_equal_order(ranks: Sequence[Waits]) -> bool:
     """Whether ranks begin and await as much in one order, each on its own groups: then no rank waits for ever."""
     return len({_shape(rank) for rank in ranks}) == 1
 

@@ -9,7 +9,7 @@ from typing import cast
 
 from rewright.claims.language import Add, Addend, Apply, Content, Fold, Guard, Ranged, Take, applies
 from rewright.ir.dims import Dim
-from rewright.lifting.terms.index import Access, compose, identity, rename, used
+from rewright.lifting.terms.index import Access, compose, identity, rename, variables_in
 from rewright.lifting.terms.regions import End, Range, Region, add, covers, single
 from rewright.lifting.terms.store import ONE, Named, Operand, Terms
 from rewright.lifting.terms.value import Parts
@@ -108,7 +108,7 @@ class Filler:
     def _refold(self, kind: str, old: int, axes: tuple[int, ...], region: Region, body: Addend) -> Addend:
         """The fold of a body that has taken the place of the term ``old``."""
         terms = self._terms
-        occurring = used(body.access)
+        occurring = variables_in(body.access)
         if any(axis not in occurring for axis in axes):
             body = self._repeated(kind, axes, region, body)
         if not occurring & set(axes):
@@ -133,7 +133,7 @@ class Filler:
         """The body times the lengths of the axes on which it does not depend any more."""
         box = single(region)
         assert kind == "sum" and box is not None
-        occurring = used(body.access)
+        occurring = variables_in(body.access)
         coefficient, operand = body.coefficient, (body.term, body.access)
         for axis, (low, high) in zip(axes, box, strict=True):
             if axis in occurring:

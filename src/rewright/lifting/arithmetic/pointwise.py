@@ -13,12 +13,7 @@ from rewright.lifting.arithmetic.functions import function, of_integers
 from rewright.lifting.arithmetic.products import multiply
 from rewright.lifting.arithmetic.roots import absolute, inverse_roots, root_of_number
 from rewright.lifting.masks.nested_guards import atoms
-from rewright.lifting.masks.positions import (
-    decided,
-    factors_of,
-    outside,
-    ranges_of,
-)
+from rewright.lifting.masks.positions import decide, exclude, factors_of, ranges_of
 from rewright.lifting.masks.truths import (
     SETS,
     compare,
@@ -27,10 +22,10 @@ from rewright.lifting.masks.truths import (
     integer_test,
     is_beyond_all,
     logical,
-    negated,
+    negate_truth,
     predicate,
 )
-from rewright.lifting.recognition.quotients import joined, place, quotient, remainder
+from rewright.lifting.recognition.quotients import join_digits, place, quotient, remainder
 from rewright.lifting.recognition.shifts import exponential_of, fraction, inverse, shifts
 from rewright.lifting.recognition.signs import is_positive, under_mask
 from rewright.lifting.terms import regions
@@ -54,7 +49,7 @@ def pointwise(algebra: Algebra, op: Operator, views: Sequence[View], types: Sequ
 
 def _add(algebra: Algebra, op: Operator, views: Sequence[View], types: Sequence[TensorType]) -> View:
     found = algebra.add(views, [ONE, ONE])
-    return found if types[0].dtype.is_float else joined(algebra, found)
+    return found if types[0].dtype.is_float else join_digits(algebra, found)
 
 
 def _subtract(algebra: Algebra, op: Operator, views: Sequence[View], types: Sequence[TensorType]) -> View:
@@ -206,7 +201,7 @@ def _of_masked(algebra: Algebra, op: Operator, view: View, addend: Addend, types
     value, region, rest = found
     if value is None:
         return algebra.zero(view.dims)
-    others = algebra.settle(view.dims, outside(algebra.terms, rest, value, region))
+    others = algebra.settle(view.dims, exclude(algebra.terms, rest, value, region))
     grown = _exponential(algebra, op, [others], types)
     elsewhere = regions.complement(region)
     return algebra.settle(view.dims, [algebra.guards.guarded(value, elsewhere, a) for a in grown.addends])
@@ -263,7 +258,7 @@ def _select(algebra: Algebra, op: Operator, views: Sequence[View], types: Sequen
         value, region = found
         if not types[1].dtype.is_float and all(place(algebra, view) is not None for view in (yes, no)):
             # Places that are counted from the other end where they are below zero, which these are or are not.
-            holds = decided(algebra.terms, value, region, ranges_of([n for digits in condition.dims for n in digits]))
+            holds = decide(algebra.terms, value, region, ranges_of([n for digits in condition.dims for n in digits]))
             if holds is not None:
                 return yes if holds else no
         chosen = [*_guard_all(algebra, value, region, yes)]
@@ -357,7 +352,7 @@ _TABLE: dict[type[Operator], Transfer] = {
     ops.Convert: _convert,
     ops.Compare: compare,
     ops.IsFinite: finite,
-    ops.Not: negated,
+    ops.Not: negate_truth,
     ops.And: logical,
     ops.Or: logical,
     ops.Xor: exclusive,

@@ -15,7 +15,7 @@ from rewright.lifting.masks.positions import factors_of
 from rewright.lifting.recognition.instances import instance
 from rewright.lifting.recognition.shifts import within_sums
 from rewright.lifting.terms.algebra import Algebra
-from rewright.lifting.terms.index import Index, compose, magnitude, rename, used
+from rewright.lifting.terms.index import Index, compose, magnitude, rename, variables_in
 from rewright.lifting.terms.value import Digits
 
 _MOST_DISTRIBUTED = 6
@@ -81,8 +81,8 @@ def _generalised(algebra: Algebra, dims: tuple[Digits, ...], sources: Sequence[A
             continue
         with algebra.over(None):  # with variables that no view has
             found = _product(algebra, _spread(source, ours), _spread(factor, theirs))
-        if found.term < algebra.horizon and used(found.access) >= set(ours.values()):
-            at: dict[int, Index] = {v: (0, ((v, 1),)) for v in used(found.access)}
+        if found.term < algebra.horizon and variables_in(found.access) >= set(ours.values()):
+            at: dict[int, Index] = {v: (0, ((v, 1),)) for v in variables_in(found.access)}
             at |= {v: (source.access[place][0], ()) for place, v in ours.items()}
             view = View(dims, (replace(found, access=compose(found.access, at)),))
             if algebra.is_familiar(view):
@@ -101,8 +101,8 @@ def _widened(algebra: Algebra, dims: tuple[Digits, ...], sources: Sequence[Adden
     for mine, others, first in _both_ways(_steps(sources[0]), _steps(factor)):
         with algebra.over(None):  # with a variable that no view has
             found = _product(algebra, _stretched(sources[0], mine, fresh), _stretched(factor, others, fresh))
-        if found.term < algebra.horizon and fresh in used(found.access):
-            at: dict[int, Index] = {v: (0, ((v, 1),)) for v in used(found.access)}
+        if found.term < algebra.horizon and fresh in variables_in(found.access):
+            at: dict[int, Index] = {v: (0, ((v, 1),)) for v in variables_in(found.access)}
             at[fresh] = (first, ())
             view = View(dims, (replace(found, access=compose(found.access, at)),))
             if algebra.is_familiar(view):
@@ -148,7 +148,7 @@ def _placed(algebra: Algebra, dims: tuple[Digits, ...], sources: Sequence[Addend
     A rank that holds one expert has such indices where the sequential program has an axis, or nothing at all.
     """
     single = {v for v, n in enumerate(n for digits in dims for n in digits) if n == 1}
-    if not any(single & used(a.access) for a in (*sources, factor)):
+    if not any(single & variables_in(a.access) for a in (*sources, factor)):
         return None
     many = [_at_zero(source, single) for source in sources]
     return _generalised(algebra, dims, many, _at_zero(factor, single))
@@ -261,7 +261,7 @@ def _readings(
         if len(left) == 1:
             for one in _relinked(left[0], lengths, single, algebra.terms.strides(left[0].term, right[0].term)):
                 yield (one,), right[0]
-                for other in _relinked(right[0], lengths, single & used(one.access), known):
+                for other in _relinked(right[0], lengths, single & variables_in(one.access), known):
                     yield (one,), other
 
 
@@ -289,7 +289,7 @@ def _relinked(
     heads that share a key does not tell how many share it.
     """
     access = addend.access
-    mine = single & used(access)
+    mine = single & variables_in(access)
     for old, new in product(sorted(mine), sorted(single - mine)):
         yield replace(addend, access=tuple(rename(i, {v: new if v == old else v for v, _ in i[1]}) for i in access))
     for new in sorted(single - mine):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from rewright.claims.language import Add, Addend, Guard, Ranged, View
 from rewright.ir.dims import Dim
 from rewright.lifting.masks.nested_guards import simplify
-from rewright.lifting.masks.positions import aligned, decided, ranges_of
+from rewright.lifting.masks.positions import align, decide, ranges_of
 from rewright.lifting.recognition.instances import elsewhere
 from rewright.lifting.terms import regions
 from rewright.lifting.terms.index import compose, identity
@@ -185,11 +185,11 @@ class Guards:
         value, region = self._bounded_above(value, region)
         if self._algebra.quotients:
             holds = (
-                None if self._algebra.sequential else decided(self._terms, value, region, ranges_of(self._terms.window))
+                None if self._algebra.sequential else decide(self._terms, value, region, ranges_of(self._terms.window))
             )
             if holds is not None:
                 return body if holds else Addend(Fraction(0), self._terms.one, ())
-            value, region = aligned(self._terms, value, region, (body.term, body.access))
+            value, region = align(self._terms, value, region, (body.term, body.access))
         found = self.guard_of(body)
         if found is not None and found[0] == value:
             region, body = regions.intersect(region, found[1]), found[2]

@@ -10,7 +10,7 @@ from rewright.ir.dims import Dim
 from rewright.lifting.masks.nested_guards import take
 from rewright.lifting.terms import regions
 from rewright.lifting.terms.algebra import Algebra
-from rewright.lifting.terms.index import Access, used
+from rewright.lifting.terms.index import Access, variables_in
 from rewright.lifting.terms.regions import single
 from rewright.lifting.terms.store import ONE, Operand
 
@@ -50,7 +50,7 @@ def _solved(algebra: Algebra, value: Operand, var: int, wanted: Dim) -> list[Add
     offset: Dim = 0
     rest: list[tuple[Fraction, int, Access]] = []
     for factor, (term, access) in terms.expand(*value):
-        if var not in used(access):
+        if var not in variables_in(access):
             rest.append((factor, term, access))
             continue
         if term != terms.index or found is not None or access[0][1] != ((var, 1),) or abs(factor) != 1:

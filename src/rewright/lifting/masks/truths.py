@@ -10,12 +10,12 @@ from rewright.claims.language import View
 from rewright.ir.operator import Operator
 from rewright.ir.types import DType, TensorType
 from rewright.lifting.arithmetic.functions import function, of_integers
-from rewright.lifting.masks.positions import aligned, decided, everywhere, is_infinity, oriented, ranges_of, restated
+from rewright.lifting.masks.positions import align, decide, everywhere, is_infinity, orient, ranges_of, restate
 from rewright.lifting.recognition.shifts import is_maximum
 from rewright.lifting.recognition.signs import is_finite, is_positive, is_truth
 from rewright.lifting.terms import regions
 from rewright.lifting.terms.algebra import Algebra
-from rewright.lifting.terms.index import compose, rename, used
+from rewright.lifting.terms.index import compose, rename, variables_in
 from rewright.lifting.terms.regions import Region
 from rewright.lifting.terms.store import ONE, Operand
 
@@ -121,7 +121,7 @@ def integer_test(algebra: Algebra, view: View, wanted: Region) -> View:
     region = regions.preimage(wanted, scale, constant)
     answer = everywhere(algebra.terms, term, region)
     if answer is None and algebra.quotients:
-        answer = decided(algebra.terms, term, region, ranges_of(lengths))
+        answer = decide(algebra.terms, term, region, ranges_of(lengths))
     if answer is not None:
         return algebra.constant(view.dims, 1.0) if answer else algebra.zero(view.dims)
     term, region = _first_test(algebra, term, region)
@@ -133,9 +133,9 @@ def _first_test(algebra: Algebra, value: Operand, region: Region) -> tuple[Opera
     """Of tests of indices that differ by an offset on both sides, or by their order, the first: ranks may read it
     elsewhere.
     """
-    (term, access), form = oriented(algebra.terms, *aligned(algebra.terms, value, region, (algebra.terms.one, ())))
+    (term, access), form = orient(algebra.terms, *align(algebra.terms, value, region, (algebra.terms.one, ())))
     names = [strides[0][0] for low, strides in access if low == 0 and len(strides) == 1 and strides[0][1] == 1]
-    if len(set(names)) < len(access) or not set(used(value[1])) <= set(names):
+    if len(set(names)) < len(access) or not set(variables_in(value[1])) <= set(names):
         return value, region
     own = {name: number for number, name in enumerate(names)}
     first, same = algebra.tests.setdefault(
@@ -160,7 +160,7 @@ def predicate(algebra: Algebra, view: View) -> tuple[Operand, Region] | None:
     return (value, compose(access, addend.access)), region
 
 
-def negated(algebra: Algebra, op: Operator, views: Sequence[View], types: Sequence[TensorType]) -> View:
+def negate_truth(algebra: Algebra, op: Operator, views: Sequence[View], types: Sequence[TensorType]) -> View:
     """Not, of a truth value, or of all bits of an integer."""
     if types[0].dtype is not DType.BOOL:
         return function(algebra, "not_unsigned" if types[0].dtype is DType.U8 else "bitwise_not", views)
@@ -225,7 +225,7 @@ def _reach(region: Region) -> tuple[int, int]:
 
 def _of_value(algebra: Algebra, test: tuple[Operand, Region], value: Operand) -> tuple[Operand, Region] | None:
     """A test as one of another value."""
-    region = restated(algebra.terms, test[0], test[1], value)
+    region = restate(algebra.terms, test[0], test[1], value)
     return None if region is None else (value, region)
 
 

@@ -26,7 +26,7 @@ def remainder(algebra: Algebra, view: View, divisor: View) -> View | None:
     return _digit(algebra, view, divisor, 1)
 
 
-def joined(algebra: Algebra, view: View) -> View:
+def join_digits(algebra: Algebra, view: View) -> View:
     """A sum of blocks and of places in a block, where these are the digits of an axis, as the place on the axis."""
     if all(len(digits) < 2 for digits in view.dims):
         return view

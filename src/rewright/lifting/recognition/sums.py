@@ -21,7 +21,7 @@ from rewright.lifting.recognition.equal_steps import equal_steps, stepping
 from rewright.lifting.recognition.expansion import BOUND, Expansion, Factors, Kept, Sum, TooLong, is_sum, nothing
 from rewright.lifting.recognition.instances import solve
 from rewright.lifting.terms.algebra import EFFORT, Algebra
-from rewright.lifting.terms.index import Access, Index, compose, identity, used
+from rewright.lifting.terms.index import Access, Index, compose, identity, variables_in
 from rewright.lifting.terms.regions import NotAView, Region, scale, whole
 from rewright.lifting.terms.store import Named
 from rewright.lifting.terms.value import Pieces, Value
@@ -389,7 +389,7 @@ def _read(
             return None
     free = [found.get(v) for v in range(arity)]
     access = tuple(index for index in free if index is not None)
-    return None if len(access) < arity or any(v >= BOUND for v in used(access)) else access
+    return None if len(access) < arity or any(v >= BOUND for v in variables_in(access)) else access
 
 
 def _plain(index: Index, region: Region) -> Index:

@@ -12,19 +12,19 @@ from math import prod
 
 from rewright.claims.language import Add, Addend, Guard, Ranged, View, folds
 from rewright.lifting.arithmetic.close_reductions import Filler
-from rewright.lifting.masks.clipping import widened
+from rewright.lifting.masks.clipping import widen_region
 from rewright.lifting.masks.guards import Guards
 from rewright.lifting.masks.nested_guards import has_fractions
 from rewright.lifting.masks.positions import factors_of, ranges_of
-from rewright.lifting.recognition.factoring import factored
-from rewright.lifting.recognition.fractions import gathered
+from rewright.lifting.recognition.factoring import factor_sum
+from rewright.lifting.recognition.fractions import gather_fractions
 from rewright.lifting.recognition.instances import instance, instance_of_new
-from rewright.lifting.recognition.shifts import cancelled, is_shift
+from rewright.lifting.recognition.shifts import cancel_inverses, is_shift
 from rewright.lifting.recognition.signs import is_finite
 from rewright.lifting.recognition.strangers import Strangers
 from rewright.lifting.terms import regions
 from rewright.lifting.terms.facts import Facts
-from rewright.lifting.terms.index import Access, Index, compose, used
+from rewright.lifting.terms.index import Access, Index, compose, variables_in
 from rewright.lifting.terms.regions import Region
 from rewright.lifting.terms.store import ONE, Operand, Terms
 from rewright.lifting.terms.value import Digits, NotAView, Parts, common_digits, refine
@@ -62,7 +62,7 @@ class Algebra:
         self.quotients = quotients
         """Whether exponentials of differences are quotients (:mod:`rewright.lifting.recognition.shifts`)."""
         self.terms = Terms()
-        self.terms.quotients = cancelled if quotients else None
+        self.terms.quotients = cancel_inverses if quotients else None
         self.terms.finite = _finite if quotients else None
         self.facts = Facts(self.terms)
         self.filler = Filler(self.terms, self.facts.allowed)
@@ -123,7 +123,7 @@ class Algebra:
             return None
         ((hole, region),) = addend.parts
         places = [access for term, access in factors_of(self.terms, (addend.term, addend.access)) if term == hole]
-        found = widened(self.terms, hole, places[0], region, self.known) if len(places) == 1 else None
+        found = widen_region(self.terms, hole, places[0], region, self.known) if len(places) == 1 else None
         return None if found is None else replace(addend, parts=((hole, found),))
 
     def _even(self, addend: Addend) -> Addend | None:
@@ -168,7 +168,7 @@ class Algebra:
         if not self.quotients or self.sequential or (len(view.addends) < 2 and self.is_familiar(view)):
             return view
         try:
-            fewer = gathered(self, view.addends)
+            fewer = gather_fractions(self, view.addends)
         except NotAView:  # whose parts are larger depends on symbols
             return view
         return view if fewer is None else self._settled(dims, fewer)
@@ -265,7 +265,7 @@ class Algebra:
 
     def _generalised(self, items: Sequence[tuple[Fraction, int, Access]]) -> Addend | None:
         """A sum at one index of some axis as the sequential program's sum over all of that axis, read there."""
-        fresh = 1 + max((v for _, _, access in items for v in used(access)), default=0)
+        fresh = 1 + max((v for _, _, access in items for v in variables_in(access)), default=0)
         constants = [item for item in items if item[1] == self.terms.one]
         items = [item for item in items if item[1] != self.terms.one]
         places = [[k for k, (_, strides) in enumerate(access) if not strides] for _, _, access in items]
@@ -280,7 +280,7 @@ class Algebra:
             ]
             total = self.terms.add([*constants, *spread])
             if total is not None and total.term < self.horizon:
-                there: dict[int, Index] = {v: (0, ((v, 1),)) for v in used(total.access)}
+                there: dict[int, Index] = {v: (0, ((v, 1),)) for v in variables_in(total.access)}
                 return replace(total, access=compose(total.access, there | {fresh: (value, ())}))
         return None
 
@@ -313,7 +313,7 @@ class Algebra:
             with self.over(None):  # with a variable that no view has
                 total = self._generalised(items) or total
                 if total.term >= self.horizon:
-                    total = factored(self.terms, items, self.horizon) or total
+                    total = factor_sum(self.terms, items, self.horizon) or total
         return total
 
     def _joined(self, partial: list[Addend]) -> list[Addend]:

@@ -133,7 +133,7 @@ class Template:
         for mine, other in zip(self.operands, operands, strict=True):
             if mine is other:
                 pairs = [(t, t) for t in terms_of(mine)]
-            elif alike(mine, other):
+            elif have_equal_form(mine, other):
                 pairs = list(zip(terms_of(mine), terms_of(other), strict=True))
             else:
                 return None
@@ -248,7 +248,7 @@ def terms_of(value: Value) -> Iterator[int]:
             yield hole
 
 
-def alike(left: Value, right: Value) -> bool:
+def have_equal_form(left: Value, right: Value) -> bool:
     """Whether two values are equal but for the terms that they name."""
     if isinstance(left, Pieces) or isinstance(right, Pieces):
         return (
@@ -256,7 +256,7 @@ def alike(left: Value, right: Value) -> bool:
             and isinstance(right, Pieces)
             and (left.axis, left.outer) == (right.axis, right.outer)
             and len(left.parts) == len(right.parts)
-            and all(alike(a, b) for a, b in zip(left.parts, right.parts, strict=True))
+            and all(have_equal_form(a, b) for a, b in zip(left.parts, right.parts, strict=True))
         )
     return (
         left.dims == right.dims

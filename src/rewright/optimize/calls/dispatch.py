@@ -18,8 +18,8 @@ from rewright.optimize.calls.ambient import is_watched
 from rewright.optimize.calls.guard import Guard, Reached, look_at_arguments, names_of
 from rewright.optimize.calls.ran import Ran
 from rewright.optimize.calls.reachable import State, Walker, describe
-from rewright.optimize.calls.rehearsal import rehearsed
-from rewright.optimize.calls.results import UPDATED, Place, Results, updated
+from rewright.optimize.calls.rehearsal import rehearse
+from rewright.optimize.calls.results import UPDATED, Place, Results, update_inputs
 
 LOOKS = 4
 """So many kinds of calls beside the first are looked at, each by a capture; the original program runs for others."""
@@ -58,7 +58,7 @@ class Calls:
         with CAPTURING:
             arguments = arguments_by_name(program, args, kwargs)
             owners = Owners.of(program, arguments, wrappers=True)
-            found = rehearsed(program, args, kwargs, _together(program))
+            found = rehearse(program, args, kwargs, _together(program))
             reached = Reached.of(program, owners, found.ran)
             calls = Calls(program, capture, found.ran, reached, capture(args, kwargs))
             tensors, state = calls._looked_at(arguments, reached)
@@ -86,7 +86,7 @@ class Calls:
             return None, known.reason
         if why := self._shared(tensors, reached.state):
             return None, why
-        values = updated(tensors, run(tensors))
+        values = update_inputs(tensors, run(tensors))
         held = {item.path: item.tensor for item in reached.state.held}
         with torch.no_grad():
             return results.made(values, tensors | held, self.constants), ""
@@ -133,7 +133,7 @@ class Calls:
             return Known(guard, None, f"{why}: the original program ran")
         with CAPTURING:
             try:
-                found = rehearsed(self.program, args, kwargs, _together(self.program))
+                found = rehearse(self.program, args, kwargs, _together(self.program))
                 same = digest(self.capture(args, kwargs)) == digest(self.graph)
                 known = Known(guard, found.results) if same else Known(guard, None, f"{why}: the original program ran")
                 _refuse(self.graph, known, tensors)

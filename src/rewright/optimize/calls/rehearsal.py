@@ -54,7 +54,7 @@ class _Rehearsal(Tracing):
             yield returned, {**fakes, **trained}, positional | kwargs
 
 
-def rehearsed(target: Any, args: Sequence[Any], kwargs: Mapping[str, Any], look: Look) -> Rehearsed:
+def rehearse(target: Any, args: Sequence[Any], kwargs: Mapping[str, Any], look: Look) -> Rehearsed:
     """Run a program; raises RewrightError where that cannot be, or where its calls do more than to compute."""
     with unset_fake_temporarily():
         try:

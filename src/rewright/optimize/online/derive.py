@@ -23,7 +23,7 @@ from rewright.optimize.online.estimates import Estimate, estimates, sub_products
 from rewright.optimize.online.growing import Factors, Growth, growth, growth_of_estimates
 from rewright.optimize.online.resetting import Reset, reset
 from rewright.optimize.scalars.expressions import Expression, Table, contains
-from rewright.optimize.scalars.values import absorbed, identity, is_no_number
+from rewright.optimize.scalars.values import identity, is_no_number, vanishes
 
 Signed = tuple[Expression, int]
 MOST = 6
@@ -270,7 +270,7 @@ def _starts(table: Table, factor: Expression, extremum: Expression) -> bool:
     if not own.dtype.is_float:
         return False
     empty = table.constant(nothing, own.dtype)
-    return absorbed(table, "sum", table.replace(factor, lambda e: empty if e is own else e if e.bound else None), {})
+    return vanishes(table, "sum", table.replace(factor, lambda e: empty if e is own else e if e.bound else None), {})
 
 
 def _ends_undefined(table: Table, factor: Expression, extremum: Expression) -> bool:

@@ -11,7 +11,7 @@ from rewright.ir.types import DType
 from rewright.ops.base import TensorOperator
 from rewright.optimize.planning.parting import JOINED, parted_at
 from rewright.optimize.scalars.expressions import Bound, Expression, Table, walk
-from rewright.optimize.scalars.ranges import Span, decided, settled, span
+from rewright.optimize.scalars.ranges import Span, decide_sign, simplify_index, span
 from rewright.terms.index import Element, Index, Quotient, Variable, collect, quotient, remainder
 from rewright.terms.scalar import (
     AllOf,
@@ -123,7 +123,7 @@ class Reader:
     def settled(self, index: Index) -> Index:
         """The index without digits that have one value."""
         if index not in self._settled:
-            self._settled[index] = settled(index, self.ranges)
+            self._settled[index] = simplify_index(index, self.ranges)
         return self._settled[index]
 
     def temporary(self) -> str:
@@ -218,7 +218,7 @@ class _Conversion:
             return total
         index = self.index(condition.index)
         least = isinstance(condition, AtLeastZero)
-        if (known := decided(index, least, self.reader.ranges)) is not None:
+        if (known := decide_sign(index, least, self.reader.ranges)) is not None:
             return self.table.constant(known, DType.BOOL)
         return self.table.plain("at_least_zero" if least else "is_zero", (self.table.index(index),))
 

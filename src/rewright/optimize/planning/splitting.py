@@ -31,7 +31,7 @@ from rewright.optimize.planning.planner import KernelStep, Plan, Step
 from rewright.optimize.planning.reading import variable_index
 from rewright.optimize.planning.roles import Cut, Job, arrange
 from rewright.optimize.scalars.expressions import Bound, Expression, Table
-from rewright.optimize.scalars.values import absorbed, identity
+from rewright.optimize.scalars.values import identity, vanishes
 from rewright.terms.index import Index
 
 PIECE = "piece"
@@ -258,7 +258,7 @@ class _Splitter:
                     bare = known.arguments[1]
                     guard = {bare.number: known, **{e.number: e for e in self.partials.values()}}  # these have theirs
                     body = self.table.replace(body, lambda e, g=guard: g.get(e.number))
-        if absorbed(self.table, kind, body, {inside: False}):
+        if vanishes(self.table, kind, body, {inside: False}):
             return body
         return self.table.plain("select", (inside, body, self.table.constant(identity(kind), body.dtype)))
 

@@ -23,7 +23,7 @@ from rewright.optimize.printing.statements import (
     Value,
     call,
     equal,
-    folded,
+    fold_left,
     select,
     unequal,
     whole,
@@ -73,7 +73,7 @@ class Writer:
         parts = [call("multiply", state(other), self.closed(factor, names)) for factor, other in growth.others]
         if growth.each is not None:
             parts.append(call("multiply", call("counted", seen, dtype=self.real), self.closed(growth.each, names)))
-        return folded("add", parts)
+        return fold_left("add", parts)
 
     def factor(self, running: Running) -> Scalar | None:
         """What a state is multiplied by when the extrema that it follows have changed: 0 if they had seen nothing."""
@@ -81,7 +81,7 @@ class Writer:
         if update.factor is None:
             return None
         tests = [self.is_empty(old(e), e) for e in update.extrema]
-        return select(folded("or", tests), self.zero(), self.closed(update.factor, followed(running, "old", "safe")))
+        return select(fold_left("or", tests), self.zero(), self.closed(update.factor, followed(running, "old", "safe")))
 
     def finished(self, running: Running, text: Scalar, state: Value) -> Scalar:
         """A finished reduction, but for the factor at its end: NaN where what it follows has seen nothing."""
@@ -148,7 +148,7 @@ def old(e: Expression) -> Scalar:
     return Name(f"old{e.number}")
 
 
-def joined(kind: str, a: Scalar, b: Scalar, dtype: DType) -> Scalar:
+def join_results(kind: str, a: Scalar, b: Scalar, dtype: DType) -> Scalar:
     """Two results of a reduction as one."""
     return call(_JOIN[kind], a, b, dtype=dtype)
 

@@ -105,9 +105,9 @@ class Table:
 
     def apply(self, op: str, *arguments: Expression) -> Expression:
         """A scalar function of expressions, simplified where that is exact for every number."""
-        from rewright.optimize.scalars.simplify import simplified
+        from rewright.optimize.scalars.simplify import simplify
 
-        found = simplified(self, op, arguments)
+        found = simplify(self, op, arguments)
         return found if found is not None else self.plain(op, arguments)
 
     def plain(self, op: str, arguments: tuple[Expression, ...]) -> Expression:

@@ -15,7 +15,7 @@ from functools import cached_property
 
 from rewright import ops
 from rewright.analysis.ends import Bound, ends
-from rewright.analysis.moving import laid_out, moved
+from rewright.analysis.moving import laid_out, moved_operands
 from rewright.analysis.rows import is_by_own_row
 from rewright.ir.graph import Graph, Node
 from rewright.ir.operator import Operator
@@ -79,7 +79,7 @@ def why_not(graph: Graph, stage: Stage, taken: Mapping[str, tuple[Taken, ...]]) 
 
 def passes_on(node: Node, position: int) -> bool:
     """Whether the elements of an operand may be elements of the result, as they are or in another type."""
-    return isinstance(node.op, ops.Convert) or position in moved(node)
+    return isinstance(node.op, ops.Convert) or position in moved_operands(node)
 
 
 def only_fills(program: Program, filling: int, low: float) -> bool:

@@ -41,7 +41,7 @@ def up_to(case: Case, ran: Ran, cut: Cut) -> tuple[Case, Ran]:
     return at, replace(ran, twin=twin)
 
 
-def without(program: RankProgram) -> RankProgram:
+def drop_extra_output(program: RankProgram) -> RankProgram:
     """A program without the extra output."""
     graphs = tuple(
         replace(graph, outputs={name: p for name, p in graph.outputs.items() if name != HERE})

@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 from itertools import chain, islice
 
 from rewright import ops
-from rewright.blame.counterparts import mended
+from rewright.blame.counterparts import replacements
 from rewright.blame.divergence import CONVINCING, Divergence, Search
 from rewright.blame.editing import Site, site_of
 from rewright.blame.localise import Localiser, Parting
-from rewright.blame.repairs import Repair, repaired
+from rewright.blame.repairs import Repair, apply_edits
 from rewright.blame.slips import slips
-from rewright.blame.wording import Teller, named
+from rewright.blame.wording import Teller, describe_node
 from rewright.ir.graph import NO_SPAN
 from rewright.ir.types import SourceSpan
 from rewright.refine.case import Case, Ran
@@ -102,7 +102,7 @@ def _spot_by_values(case: Case, ran: Ran, search: Search, found: Divergence, out
     told = Teller(search).tell(found)
     wanted = str(expected[found.output]) if found.cause == "output" and found.output in expected else told.expected
     sites = [dict(enumerate(place)) for place in told.places]
-    repairs = chain(mended(case.sequential, case.program, search, found), nearby(case, ran, sites, outputs))
+    repairs = chain(replacements(case.sequential, case.program, search, found), nearby(case, ran, sites, outputs))
     where = Where(told.position, told.rank, told.shown[told.rank])
     finding = _finding(case, where, told.kind, f"{told.message} ({_wrong(outputs)})", wanted, told.found)
     sure = found.is_shown and found.cause != "moved"
@@ -142,7 +142,7 @@ def _spot_by_terms(
     mail = next((m for one in (parting, origin) if one and (m := localiser.received(one.rank, one.position))), None)
     if mail is not None and origin is not None:
         origin, partial = None, False  # what one rank makes of a message is no addend that others have the rest of
-    what = named(parting.node)
+    what = describe_node(parting.node)
     if parting.is_end and "Partial" not in relation.placement:
         origin, partial = None, False
         message = (
@@ -206,7 +206,7 @@ def _at_slip(case: Case, twin: Twin, spot: Spot) -> Spot | None:
     at = replace(spot.finding.where, rank=rank, distributed=position)
     finding = replace(spot.finding, kind=kind, message=message, distributed=node.span, where=at)
     finding = replace(finding, expected=expected, found=held)
-    return Spot(finding, spot.outputs, repaired(case.program, [found]), (found.site,), True)
+    return Spot(finding, spot.outputs, apply_edits(case.program, [found]), (found.site,), True)
 
 
 def _wrong(outputs: Sequence[str]) -> str:

@@ -13,14 +13,14 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from rewright import ops
-from rewright.analysis.moving import moved
+from rewright.analysis.moving import moved_operands
 from rewright.interp.counting import value_classes
 from rewright.ir.graph import Graph, GraphBuilder, Node
 from rewright.ir.placement import RankProgram
 from rewright.ir.rebuilding import kept_places
 from rewright.ir.types import DType
 from rewright.ops.facts import Facts, fits
-from rewright.proof.rewriting.replay import Step, assumed
+from rewright.proof.rewriting.replay import Step, stage_assumptions
 from rewright.proof.rewriting.within import NOWHERE, Within, facts_within, fitting, sentences
 from rewright.proof.unknowns import Question
 from rewright.refine.rewriting.drafts import Draft, graphs_of
@@ -45,7 +45,7 @@ class Narrow:
     drafts: tuple[Draft, ...]
 
 
-def narrowed(question: Question, held: Collection[str]) -> Narrow | None:
+def narrow_question(question: Question, held: Collection[str]) -> Narrow | None:
     """The question where numbers are in range; None where that decides nothing.
 
     ``held`` are the inputs of which ranks have numbers that the sequential program has, and no addends of these.
@@ -77,7 +77,7 @@ def _assumed(drafts: Sequence[Draft]) -> tuple[str, ...]:
     for number in range(max(len(draft.changes) for draft in drafts)):
         within = tuple(d.changes[number].within if number < len(d.changes) else NOWHERE for d in drafts)
         steps.append(Step(tuple(_at(d, number) for d in drafts), within, tuple(_at(d, number + 1) for d in drafts)))
-    return assumed(steps)
+    return stage_assumptions(steps)
 
 
 def _at(draft: Draft, number: int) -> Graph:
@@ -133,7 +133,7 @@ def _sources(graph: Graph, position: int) -> Iterator[int]:
         if at in seen or isinstance(node.op, ops.Constant):
             continue
         seen.add(at)
-        sources = moved(node)
+        sources = moved_operands(node)
         if isinstance(node.op, ops.Convert) and graph.nodes[node.operands[0]].type.dtype.is_integer:
             sources = node.operands
         if not sources:

@@ -15,7 +15,7 @@ from rewright.ir.graph import Graph, GraphBuilder
 from rewright.ops.facts import UNKNOWN, Facts, of_dtype
 from rewright.proof.rewriting.evidence import LAW, NUMBERS, PROVED, Checked
 from rewright.proof.rewriting.lemma import Given, Lemma
-from rewright.proof.rewriting.numbers.closed import Taken, closed
+from rewright.proof.rewriting.numbers.closed import Taken, compare_closed
 from rewright.proof.rewriting.parts import depends_on_inputs
 from rewright.proof.rewriting.stages import Put, Rewriting, Splice, Stage
 from rewright.refine.rewriting.drafts import Change, Draft
@@ -79,7 +79,7 @@ class Steps:
     def _numbers(self, lemma: Lemma) -> tuple[Taken, ...] | None:
         known = self.checked.taken
         if lemma.key not in known:
-            found = closed(lemma)
+            found = compare_closed(lemma)
             if found is None:
                 return None
             known[lemma.key] = found

@@ -23,8 +23,8 @@ from rewright.ir.placement import Placement
 from rewright.ops.base import Array
 from rewright.ops.facts import DIGITS
 from rewright.refine.shrink.shrinking import elements
-from rewright.refine.twin.culprits import overflows, uncastable, undefined, wrapping
-from rewright.refine.twin.elements import Outputs, Part, clearly_differing, parts, unexplained, worst
+from rewright.refine.twin.culprits import overflows, uncastable, undefined_nodes, wrapping
+from rewright.refine.twin.elements import Outputs, Part, clearly_differing, parts, unexplained_elements, worst
 from rewright.refine.twin.twin import Twin
 from rewright.refine.verdict import Counterexample
 
@@ -174,7 +174,7 @@ class Contest:
 
     def _of_values(self, draw: Draw, ran: _Ran) -> Contradiction | None:
         try:
-            masks = unexplained(
+            masks = unexplained_elements(
                 ran.parts, lambda seed: self._again(ran, [coarse(seed, graph) for graph in self._graphs])
             )
         except RewrightError:
@@ -209,7 +209,7 @@ class Contest:
         part, where = shown
         found = [(g, p) for g, held in pairs for p in uncastable(g, held)]
         if not found and not np.isfinite([part.expected[where], part.held[where]]).all():
-            found = [(g, p) for g, held in pairs for p in undefined(g, held, poles=draw.kind in RARE)]
+            found = [(g, p) for g, held in pairs for p in undefined_nodes(g, held, poles=draw.kind in RARE)]
         if found:
             named = _named(*found[0])
             told = f"where {named} has no finite result"

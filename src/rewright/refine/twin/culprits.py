@@ -15,7 +15,7 @@ _USUAL = 30.0
 """A function of smaller numbers is infinite at a pole alone, and not because its value is too large for a float."""
 
 
-def undefined(graph: Graph, values: Mapping[int, Array], *, poles: bool) -> Iterator[int]:
+def undefined_nodes(graph: Graph, values: Mapping[int, Array], *, poles: bool) -> Iterator[int]:
     """Nodes that make no number of finite ones; with ``poles`` also those that make infinite ones of usual ones."""
     for position, value, operands in _floats(graph, values):
         bad = np.isnan(value)

@@ -80,7 +80,7 @@ def differing(part: Part) -> Array:
     return ~same
 
 
-def unexplained(found: Sequence[Part], again: Callable[[int], list[Part]]) -> list[Array]:
+def unexplained_elements(found: Sequence[Part], again: Callable[[int], list[Part]]) -> list[Array]:
     """For every part the elements that differ by more than coarse rounding of both programs changes them.
 
     Args:

@@ -22,11 +22,11 @@ from rewright.ir.placement import Placement, RankProgram, place
 from rewright.ir.sizes import size_symbols
 from rewright.ops.agreement import CollectiveMismatch
 from rewright.ops.base import Array, static
-from rewright.refine.relations.solving import Read, Solved, filled
+from rewright.refine.relations.solving import Read, Solved, build_rank_tensor
 from rewright.refine.shrink.shrinking import elements, shrink
 from rewright.refine.twin.resizing import Resize
 from rewright.refine.twin.symbols import at_sizes, default_sizes, program_at_sizes
-from rewright.refine.twin.unspecified import as_inputs, drawn, is_unspecified
+from rewright.refine.twin.unspecified import as_inputs, draw_unwritten, is_unspecified
 from rewright.refine.verdict import Counterexample
 
 
@@ -157,10 +157,10 @@ class Twin:
         for (rank, name), parts in self.solved.items():
             graph = self.program.graphs[rank]
             shape = static(name, graph.nodes[graph.inputs[name]].type.shape)
-            held[rank][name] = filled(shape, parts, inputs)
+            held[rank][name] = build_rank_tensor(shape, parts, inputs)
         generator = np.random.default_rng((seed, trial, 2, self.memory))
         for graph, given in zip(self.program.graphs, held, strict=True):
-            given |= drawn(graph, generator)
+            given |= draw_unwritten(graph, generator)
         return held
 
     def spoiled(self) -> list[str]:
@@ -313,7 +313,7 @@ def make_twin(
         return Twin(sequential, program, draws, schedule, resize=Resize(shapes, sizes), solved=solved)
     if solved:
         return Unsupported("the programs are too large to execute, and inputs given by equations are not shrunk")
-    small = shrunk(sequential, program, schedule, Resize(shapes, sizes))
+    small = shrink_programs(sequential, program, schedule, Resize(shapes, sizes))
     left = 0 if isinstance(small, Unsupported) else elements((small.sequential, *small.program.graphs))
     if left > MARGIN * largest:
         return Unsupported(
@@ -323,7 +323,7 @@ def make_twin(
     return small
 
 
-def shrunk(sequential: Graph, program: RankProgram, schedule: Schedule, resize: Resize) -> Twin | Unsupported:
+def shrink_programs(sequential: Graph, program: RankProgram, schedule: Schedule, resize: Resize) -> Twin | Unsupported:
     """The twin of programs at the smallest sizes that are consistent, or why there are none."""
     small = shrink(sequential, program, schedule)
     if isinstance(small, Unsupported):

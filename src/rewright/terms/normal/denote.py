@@ -28,10 +28,10 @@ from rewright.terms.normal.atoms import (
     polynomial,
     symbol,
 )
-from rewright.terms.normal.binders import named
+from rewright.terms.normal.binders import name_binders
 from rewright.terms.normal.bits import bitwise
 from rewright.terms.normal.cases import branch, each, finite, truth
-from rewright.terms.normal.casts import bits_of, bounded, holds, truncated
+from rewright.terms.normal.casts import bits_of, declare_bounds, holds, truncate
 from rewright.terms.normal.context import Context
 from rewright.terms.normal.division import floor_quotient, floor_remainder
 from rewright.terms.normal.functions import Functions, Grade
@@ -166,7 +166,7 @@ class Denoter:
         if dtype is DType.BOOL:
             return truth(self.context, boolean(Element(label, index, True)))
         if dtype.is_integer:
-            bounded(self.context, label, dtype)
+            declare_bounds(self.context, label, dtype)
         return read(self.context, label, index, dtype.is_integer)
 
     def _require(self, kind: Kind, value: Polynomial, operation: str) -> None:
@@ -228,7 +228,7 @@ class Denoter:
                 lambda: self._as_written(kind, name, size, yes),
                 lambda: self._as_written(kind, name, size, no),
             )
-        body = named(self.context, [(name, ZERO, size)], (0,), _formal(value))
+        body = name_binders(self.context, [(name, ZERO, size)], (0,), _formal(value))
         return of_sort(self.context, Fold(kind, size, body), sort_of(value))
 
     def choose(self, predicate: Value, yes: Callable[[], Value], no: Callable[[], Value]) -> Value:
@@ -436,7 +436,7 @@ class _Reader:
         if target == DType.BOOL.value:
             return value if source is DType.BOOL else self.denoter.apply("compare_NE", (value, ZERO), source.is_float)
         if target.startswith(("i", "ui")) and source.is_float:
-            return each(self.context, truncated, each(self.context, self.denoter.settled, value))
+            return each(self.context, truncate, each(self.context, self.denoter.settled, value))
         if self.denoter.exact_casts or target == source.value or holds(DType(target), source):
             return value
         return self.denoter.opaque(f"convert_{target}", (value,), not DType(target).is_float)

@@ -54,7 +54,7 @@ from rewright.terms.normal.powers import exponential, logarithm, power
 from rewright.terms.normal.presence import count_present, is_present, may_be_infinite, of_nothing, vanishes
 from rewright.terms.normal.signs import is_nonnegative, is_positive
 from rewright.terms.normal.sorts import of_sort
-from rewright.terms.normal.uninterpreted import uninterpreted
+from rewright.terms.normal.uninterpreted import apply_uninterpreted
 
 Grade = Literal["move", "assoc", "real"]
 Require = Callable[[Kind, Polynomial, str], None]
@@ -118,7 +118,7 @@ class Functions:
             found.sort(key=lambda p: p.key)
         if not integer and not all(isinstance(leaf, Polynomial) for leaf in leaves):
             sort = "partial"
-        value = uninterpreted(name, tuple(found), integer)
+        value = apply_uninterpreted(name, tuple(found), integer)
         atom = value.atom() if sort != "finite" else None
         return value if atom is None else of_sort(self.context, atom, sort)
 
@@ -129,7 +129,7 @@ class Functions:
 
     def _leaf(self, name: str, leaves: tuple[Value, ...], is_float: bool) -> Value:
         if name.startswith(TOTAL):
-            return uninterpreted(name, tuple(map(self._argument, leaves)), False)
+            return apply_uninterpreted(name, tuple(map(self._argument, leaves)), False)
         if NOT_A_NUMBER in leaves:
             return self._of_no_number(name, is_float)
         if name.startswith("compare_") and len(leaves) == 2:

@@ -30,7 +30,7 @@ from rewright.terms.normal.powers import exponential, integer_power, logarithm
 from rewright.terms.normal.ranged import PrefixSum
 from rewright.terms.normal.substitution import substitute
 from rewright.terms.normal.sums import sum_over
-from rewright.terms.normal.uninterpreted import uninterpreted
+from rewright.terms.normal.uninterpreted import apply_uninterpreted
 
 FACTOR = "factor of"
 
@@ -84,7 +84,7 @@ def rebuilt(context: Context, atom: Function, arguments: tuple[Polynomial, ...])
         return conjunction(context, arguments)
     if isinstance(atom, Product):
         return multiplied(context, arguments[0], atom.integer)
-    return uninterpreted(atom.name, arguments, atom.integer)
+    return apply_uninterpreted(atom.name, arguments, atom.integer)
 
 
 def _plain(value: Polynomial) -> tuple[Polynomial, Polynomial]:

@@ -11,7 +11,7 @@ from rewright import ops
 from rewright.ir.graph import Graph, GraphBuilder
 from rewright.ir.types import DType, TensorType
 from rewright.proof.rewriting.lemma import Lemma
-from rewright.proof.rewriting.numbers.closed import Taken, by_value, closed, said
+from rewright.proof.rewriting.numbers.closed import Taken, by_value, compare_closed, taken_sentences
 from rewright.proof.rewriting.numbers.taken import FOLDED, INVERSES, MASKS, filling_assumption
 
 F16, BF16, F32, F64 = DType.F16, DType.BF16, DType.F32, DType.F64
@@ -50,13 +50,13 @@ def spread(build: Build, *shape: int) -> Build:
 
 def taken(left: Build, right: Build) -> tuple[Taken, ...] | None:
     """What is taken for granted where ``left`` is put in for ``right``."""
-    return closed(Lemma("", program(left), program(right), "numbers"))
+    return compare_closed(Lemma("", program(left), program(right), "numbers"))
 
 
 def sentences(left: Build, right: Build) -> tuple[str, ...]:
     found = taken(left, right)
     assert found is not None
-    return said(found)
+    return taken_sentences(found)
 
 
 # --- nothing is taken for granted
@@ -145,7 +145,7 @@ def test_other_numbers_are_refused(left: Build, right: Build) -> None:
 def test_what_reads_an_input_is_not_closed() -> None:
     b = GraphBuilder()
     b.output("result", b.input("x", ops.Input("x", TensorType((), F32))))
-    assert closed(Lemma("", b.build(), b.build(), "numbers")) is None
+    assert compare_closed(Lemma("", b.build(), b.build(), "numbers")) is None
 
 
 # --- rounding
@@ -314,8 +314,8 @@ def test_sentences_are_put_together() -> None:
     pairs = [Taken("scalars", (k + 0.5, k + 0.50000001)) for k in range(5)]
     everything = [Taken("moved", (1e-5,)), Taken("moved", (2e-4,)), *reversed(pairs), Taken("folded"), Taken("folded")]
     masks = [Taken("filling", (-1e4,)), Taken("mask"), Taken("filling", (-1e9,)), Taken("cut", (0.1, 0.0))]
-    found = said([*everything, *masks])
-    assert found == said(reversed([*everything, *masks]))
+    found = taken_sentences([*everything, *masks])
+    assert found == taken_sentences(reversed([*everything, *masks]))
     assert found == (
         "numbers that are cut off to whole ones are exact: 0.10000000000000001 stands for 0",
         MASKS,
@@ -326,7 +326,7 @@ def test_sentences_are_put_together() -> None:
         "2.5 and 2.50000001, 3.5 and 3.50000001 and more",
         "tables that one program holds are those that the other computes, which rounding moved by up to 2.0e-04",
     )
-    assert said([]) == ()
+    assert taken_sentences([]) == ()
 
 
 # --- functions of one byte

@@ -10,7 +10,7 @@ from torch.utils import _pytree as pytree
 
 from rewright import ops
 from rewright.frontends.aten.context import Context
-from rewright.frontends.aten.pruning import pruned
+from rewright.frontends.aten.pruning import prune_graph
 from rewright.frontends.aten.ties import with_ties
 from rewright.frontends.aten.views import Tensor
 from rewright.frontends.torch.lower.placing import PlacingBuilder
@@ -47,7 +47,7 @@ def lower(traced: TracedProgram, *, guards_queries: bool = False, opaque: bool =
         if name not in traced.perhaps or position != given[name.removeprefix("updated:")]:
             builder.output(name, position)
     graph, ties = with_ties(builder.build(), context.ties, builder.superseded)
-    graph = pruned(graph, builder.superseded)
+    graph = prune_graph(graph, builder.superseded)
     assumed = [*context.assumptions, *_memory(graph), *ties]
     return replace(graph, metadata=graph.metadata | ({"assumptions": "; ".join(assumed)} if assumed else {}))
 

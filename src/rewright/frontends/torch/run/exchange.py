@@ -17,7 +17,7 @@ from torch.utils._python_dispatch import (
 
 from rewright.frontends.aten.context import Communicator
 from rewright.frontends.torch.messages import calling_line
-from rewright.frontends.torch.run.collectives import computed
+from rewright.frontends.torch.run.collectives import compute_result
 from rewright.frontends.torch.run.memory import Memory
 from rewright.frontends.torch.run.switchboard import Meet, Receive, Request, Send
 from rewright.ir.errors import CaptureError
@@ -92,7 +92,7 @@ class Exchange(TorchDispatchMode):
         payload = (given.detach().clone(), self.memory.depends(given), splits)
         answers: Any = self._ask(Meet(group, communicator.number, name, payload, where))
         parts, depends, sent = zip(*answers, strict=True)
-        result = computed(name, args, parts, group.index(self._rank), sent)
+        result = compute_result(name, args, parts, group.index(self._rank), sent)
         self.memory.mark(result, any(depends))
         return result
 

@@ -24,7 +24,7 @@ from rewright.optimize.printing.statements import (
     Statement,
     call,
     equal,
-    folded,
+    fold_left,
     total,
     whole,
 )
@@ -95,7 +95,7 @@ def simpler(k: Context, tile: Scope, sweep: Sweep, test: Test, taken: Iterable[E
     values = needs(k.graph, k.table, k.kernel, sweep, taken)
     if values is None:
         return None
-    known = folded("and", [equal(Name(f"known{n}"), whole(int(v))) for n, v in test])
+    known = fold_left("and", [equal(Name(f"known{n}"), whole(int(v))) for n, v in test])
     if not values:
         return known
     flag = Name(k.scopes.fresh("simpler"))

@@ -18,14 +18,14 @@ from rewright.optimize.printing.statements import (
     Name,
     Number,
     Scalar,
-    at,
     call,
+    element_at,
     select,
     total,
     unequal,
     whole,
 )
-from rewright.optimize.printing.states import gaps, joined, known_to_growth, old
+from rewright.optimize.printing.states import gaps, join_results, known_to_growth, old
 from rewright.optimize.scalars.expressions import Expression
 
 SHORT = 16
@@ -61,7 +61,7 @@ def state(k: Context, running: Running) -> Element:
     name = k.states[running.value.number]
     if running.factors is None:
         return Element(name, ROW)
-    return Element(name, FEATURE) if running.is_shared else at(name, (ROW, k.features), FEATURE)
+    return Element(name, FEATURE) if running.is_shared else element_at(name, (ROW, k.features), FEATURE)
 
 
 def partial(
@@ -99,7 +99,7 @@ def renew(k: Context, row: Scope, sweep: Sweep, running: Running) -> None:
     taken = call("to_bool", part) if dtype is DType.BOOL else part
     row.add(
         Let(f"old{number}", memory, real),
-        Let(f"next{number}", joined(kind, before, taken, dtype), state_dtype(k, running)),
+        Let(f"next{number}", join_results(kind, before, taken, dtype), state_dtype(k, running)),
         Assign(memory, Name(f"next{number}")),
         Let(f"new{number}", Name(f"next{number}"), real),
     )

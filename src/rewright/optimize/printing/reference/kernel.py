@@ -27,7 +27,7 @@ from rewright.optimize.printing.statements import (
     total,
     whole,
 )
-from rewright.optimize.printing.states import joined, old
+from rewright.optimize.printing.states import join_results, old
 
 TILE = 32
 """Elements of a lane in one step."""
@@ -132,7 +132,7 @@ def _renew(k: Context, tile: Scope, sweep: Sweep, running: Running) -> None:
     tile.add(Let(f"part{number}", call(f"reduced_{kind}", body, _lane(k))), Let(f"old{number}", memory))
     lets, before = write.moved(running, memory, factor, lambda x: Name(k.states[x.number]), BEGIN)
     tile.add(*lets)
-    tile.add(Assign(memory, joined(kind, before, Name(f"part{number}"), e.dtype)))
+    tile.add(Assign(memory, join_results(kind, before, Name(f"part{number}"), e.dtype)))
     lets, tile.names[number] = write.reading(sweep, e, memory)
     tile.names[k.table.renewed(e).number] = memory
     tile.add(*lets)

@@ -19,13 +19,13 @@ from rewright.optimize.printing.statements import (
     Scalar,
     Sum,
     call,
-    folded,
+    fold_left,
     select,
     total,
     unequal,
     whole,
 )
-from rewright.optimize.printing.tiles.context import BEGIN, BLOCK_LANES, BLOCK_ROWS, FIRST, Block, Context, padded
+from rewright.optimize.printing.tiles.context import BEGIN, BLOCK_LANES, BLOCK_ROWS, FIRST, Block, Context, padded_size
 from rewright.optimize.printing.tiles.values import value
 from rewright.optimize.scalars.expressions import Expression
 from rewright.optimize.scalars.finite import needs
@@ -102,10 +102,10 @@ class Limits:
             sound = self._all_finite(values) if values else None
         first, last = mixed.low, stops[0]
         if starts:
-            most = folded("most", [mixed.low, *starts])
+            most = fold_left("most", [mixed.low, *starts])
             first = self._let("from", call("least", most, mixed.high))
         if found.conditions:
-            last = self._let("to", call("most", first, folded("least", stops)))
+            last = self._let("to", call("most", first, fold_left("least", stops)))
             if sound is not None:
                 self.block.add(Assign(last, select(sound, last, first)))
         end = last if mixed.high == self.size else call("least", last, mixed.high)
@@ -209,7 +209,7 @@ class Limits:
         for e in (e for e in dict.fromkeys(values) if lane.name not in e.free):
             inner.add(_look(sound, Name("row_in"), value(k, inner, e)))
         if along:  # in steps as wide as registers allow: there is nothing to do but to look
-            width, inner = min(padded(lane.size), WIDE), self.block.nested()
+            width, inner = min(padded_size(lane.size), WIDE), self.block.nested()
             lanes = total(BEGIN, call("arange", whole(width)))
             inner.add(Let(lane.name, call("as_columns", lanes)))
             inner.add(Let("lane_in", call("compare_LT", Name(lane.name), self.size)))

@@ -19,7 +19,7 @@ from rewright.optimize.printing.statements import (
     whole,
 )
 from rewright.optimize.printing.states import known_to_growth, old
-from rewright.optimize.printing.tiles.context import BEGIN, BLOCK_LANES, BLOCK_ROWS, Block, Context, padded
+from rewright.optimize.printing.tiles.context import BEGIN, BLOCK_LANES, BLOCK_ROWS, Block, Context, padded_size
 from rewright.optimize.printing.tiles.values import value, writer
 from rewright.optimize.scalars.expressions import Expression
 
@@ -47,7 +47,7 @@ def start(k: Context, c: Block, running: Running) -> None:
     rows, width = whole(1) if running.is_shared else BLOCK_ROWS, 1
     if running.factors is not None:
         assert k.kernel.features is not None
-        width = padded(k.kernel.features.size)
+        width = padded_size(k.kernel.features.size)
     dtype = state_dtype(running.value.dtype)
     c.add(Let(name, call("full", rows, whole(width), first(k, c, running.value), dtype=dtype)))
 
@@ -61,10 +61,10 @@ def finish_states(k: Context, c: Block) -> None:
     """Names for reductions that are finished."""
     for running in k.done:
         if running.factors is None and running.value.number not in c.names:
-            c.names[running.value.number] = finished(k, c, running)
+            c.names[running.value.number] = finish_reduction(k, c, running)
 
 
-def finished(k: Context, c: Block, running: Running) -> Name:
+def finish_reduction(k: Context, c: Block, running: Running) -> Name:
     """A finished reduction."""
     text: Scalar = state(k, running.value)
     if running.value.dtype is DType.BOOL:
@@ -84,7 +84,7 @@ def estimate_mean(k: Context, c: Block, sweep: Sweep, estimate: Estimate) -> Non
     c.names[estimate.leaf.number] = Name(f"guess{estimate.leaf.number}")
 
 
-def grown(k: Context, c: Block, running: Running) -> Scalar:
+def grow_state(k: Context, c: Block, running: Running) -> Scalar:
     """A state with what it grows by for all that was seen; as it is where it does not grow."""
     if running.update.growth is None:
         return state(k, running.value)

@@ -21,7 +21,7 @@ class Placed:
     """The axes of the place, in the order of the index tensor's axes."""
 
 
-def placed(graph: Graph, node: Node, known: Mapping[int, Placed]) -> Placed | None:
+def trace_places(graph: Graph, node: Node, known: Mapping[int, Placed]) -> Placed | None:
     """Of what place the elements of a node are, where some of its operands are known to be of one."""
     if isinstance(node.op, ops.DotGeneral):
         return _multiplied(graph, node.op, node, known)

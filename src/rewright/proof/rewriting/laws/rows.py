@@ -15,7 +15,7 @@ from rewright.ir.dims import Dim, Shape
 from rewright.ir.graph import Graph, GraphBuilder, Node
 from rewright.ir.types import TensorType
 from rewright.ops.facts import Facts, integer_range
-from rewright.proof.rewriting.laws.following import Placed, placed
+from rewright.proof.rewriting.laws.following import Placed, trace_places
 from rewright.proof.rewriting.laws.reading import core, places_on
 
 _MOST_ROWS = 256
@@ -87,7 +87,7 @@ class Rows:
         for position, node in enumerate(self._graph.nodes):
             own = self.looked.get(position)
             if own is None or node.operands[0] in found:
-                own = placed(self._graph, node, found) if any(p in found for p in node.operands) else None
+                own = trace_places(self._graph, node, found) if any(p in found for p in node.operands) else None
             if own is not None:
                 found[position] = own
         return found

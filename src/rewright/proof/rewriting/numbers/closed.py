@@ -1,6 +1,6 @@
 """Equations between small programs that read nothing, decided by the numbers that both compute.
 
-    >>> closed(Lemma("", left=half, right=quotient_of_one_and_two, evidence="numbers"))
+    >>> compare_closed(Lemma("", left=half, right=quotient_of_one_and_two, evidence="numbers"))
     ()
 
 Both sides are one tensor where they have one type and one number at every place. What stands in the way of that, and is
@@ -22,7 +22,7 @@ from rewright.ir.types import DType, TensorType
 from rewright.ops.base import Array, TensorOperator
 from rewright.proof.rewriting.lemma import Lemma
 from rewright.proof.rewriting.numbers.bytes import by_value
-from rewright.proof.rewriting.numbers.cutting import Evaluated, evaluated
+from rewright.proof.rewriting.numbers.cutting import Evaluated, evaluate
 from rewright.proof.rewriting.numbers.rounding import explains, runs
 from rewright.proof.rewriting.numbers.taken import (
     HIGHEST,
@@ -34,7 +34,7 @@ from rewright.proof.rewriting.numbers.taken import (
     as_infinity,
     half_step,
     in_order,
-    said,
+    taken_sentences,
 )
 from rewright.proof.rewriting.parts import splat
 
@@ -77,12 +77,12 @@ class _Side:
         return node
 
 
-def closed(lemma: Lemma) -> tuple[Taken, ...] | None:
+def compare_closed(lemma: Lemma) -> tuple[Taken, ...] | None:
     """What is taken for granted where both sides, which read nothing, are one tensor; None where they are not one."""
     kind = _type_of(lemma.left)
     if kind is None or kind != _type_of(lemma.right) or not kind.is_static():
         return None
-    mine, other = evaluated(lemma.left), evaluated(lemma.right)
+    mine, other = evaluate(lemma.left), evaluate(lemma.right)
     if mine is None or other is None:
         return None
     left, right = _Side(lemma.left, mine), _Side(lemma.right, other)
@@ -235,4 +235,4 @@ def _is_rounded(computed: _Side, held: _Side, dtype: DType, where: Array) -> boo
     return bool(explains(held.value[where], found, dtype).all())
 
 
-__all__ = ["Taken", "by_value", "closed", "said"]
+__all__ = ["Taken", "by_value", "compare_closed", "taken_sentences"]

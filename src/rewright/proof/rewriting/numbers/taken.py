@@ -1,6 +1,6 @@
 """What is taken for granted where numbers are compared, and the sentences that say so.
 
-    >>> said([Taken("folded"), Taken("scalars", (9.999999974752427e-07, 1e-06))])
+    >>> taken_sentences([Taken("folded"), Taken("scalars", (9.999999974752427e-07, 1e-06))])
 
 Rounding, the most negative numbers of types, and numbers that are cut off make one number stand for another: each time
 that is a :class:`Taken`, and a verdict states all of them.
@@ -65,7 +65,7 @@ class Taken:
     numbers: tuple[float, ...] = ()
 
 
-def said(taken: Iterable[Taken]) -> tuple[str, ...]:
+def taken_sentences(taken: Iterable[Taken]) -> tuple[str, ...]:
     """The sentences about all that was taken for granted, in an order that does not depend on theirs."""
     by_kind: dict[Kind, set[tuple[float, ...]]] = {}
     for one in taken:
