@@ -26,4 +26,4 @@ def taken(rewrite: Rewrite, graphs: Sequence[Graph]) -> tuple[str, ...]:
     drafts = list(rewrite([Draft(graph) for graph in graphs]))
     for draft in drafts:
         steps.rewriting(draft)
-    return taken_sentences(one for draft in drafts for one in steps.taken(draft))
+    return taken_sentences(one for draft in drafts for one in steps.premises(draft))

@@ -88,7 +88,7 @@ class Support:
         assert isinstance(node.op, ops.TensorOperator)
         if not node.op.moves(len(node.operands)):
             raise Open
-        return self._points.through(position, places, lambda inner, at: self._at(inner, at, kind))
+        return self._points.follow_moves(position, places, lambda inner, at: self._at(inner, at, kind))
 
     def _chosen(self, node: Node, places: Places, kind: Kind) -> Array:
         arms = [self._or_nowhere(p, places, kind) for p in node.operands[1:]]

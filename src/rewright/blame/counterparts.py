@@ -50,7 +50,7 @@ def _likening(wanted: Node, node: Node) -> Iterator[NamedReplacement]:
         yield text, lambda editor, old: editor.add(ops.Constant(old.type, values))
 
 
-def unlike(sequential: Graph, program: RankProgram, position: int, place: Place) -> Iterator[Repair]:
+def nearby_attributes(sequential: Graph, program: RankProgram, position: int, place: Place) -> Iterator[Repair]:
     """Programs in which a constant or an attribute near a place is what it is near its sequential counterpart.
 
     Both programs are walked backwards side by side for as long as they have the same operators.

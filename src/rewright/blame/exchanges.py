@@ -381,7 +381,7 @@ class Search:
                 held = self.right.inputs.get(node.op.label)
                 found = None if held is None else (held, Layout.of(node.type.rank))
             else:
-                alike = index.alike(self.numbers.left(position), 16)
+                alike = index.find_layouts(self.numbers.left(position), 16)
                 found = next(((p, how) for p, how in alike if p < exchange.right), None)
             if found is None:
                 return None

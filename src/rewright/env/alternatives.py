@@ -340,9 +340,9 @@ def _renamed(graph: AlternativeGraph, suffix: str) -> AlternativeGraph:
     names: dict[str, dict[str, str]] = {}
     for computation, instructions in graph.pool.items():
         own = names[computation] = {name: name + suffix for name in instructions}
-        pool[computation] = {own[name]: i.renamed(own, calls) for name, i in instructions.items()}
+        pool[computation] = {own[name]: i.rename(own, calls) for name, i in instructions.items()}
     computations = {
-        calls[name]: replace(c.changed(lambda _, i: i.renamed({}, calls)), name=calls[name])
+        calls[name]: replace(c.map_instructions(lambda _, i: i.rename({}, calls)), name=calls[name])
         for name, c in graph.computations.items()
     }
     alternatives = tuple(

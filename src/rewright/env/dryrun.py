@@ -62,7 +62,7 @@ def dry_run(
     passes = tuple(map(checked_name, passes))
     own = tuple(map(pattern_key, patterns))
     key = ("dry run", session.fingerprint(module), module.late, passes, granularity, tested, seed, own)
-    return session.remembered(key, lambda: _dry_run(session, module, passes, granularity, tested, seed, patterns))
+    return session.remember(key, lambda: _dry_run(session, module, passes, granularity, tested, seed, patterns))
 
 
 def _dry_run(

@@ -30,7 +30,7 @@ class EnzymePattern:
 
 def patterns(session: Session) -> tuple[EnzymePattern, ...]:
     """All patterns of the installed Enzyme-JAX; raises RewrightError where there is none."""
-    spellings: list[str] = session.remembered(("enzyme",), lambda: session.worker.call("enzyme_patterns"))
+    spellings: list[str] = session.remember(("enzyme",), lambda: session.worker.call("enzyme_patterns"))
     found: dict[str, EnzymePattern] = {}
     for spelling in spellings:
         name = spelling.partition("<")[0].partition("(")[0].strip()
@@ -65,5 +65,5 @@ def enzyme_alternatives(session: Session, module: HloModule, name: str) -> Alter
 
 def _rewritten(session: Session, module: HloModule, spelling: str) -> HloModule:
     key = ("enzyme", module.digest, spelling)
-    proto = session.remembered(key, lambda: session.worker.call("enzyme", module.proto, spelling))
+    proto = session.remember(key, lambda: session.worker.call("enzyme", module.proto, spelling))
     return session.canonical(HloModule(proto))

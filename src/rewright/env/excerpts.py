@@ -44,7 +44,7 @@ def excerpt(module: HloModule, inside: Collection[str], repeat: int = 1, title: 
     for turn in range(repeat):
         names = {i.name: f"{i.name}.{turn}" for i in own}
         for i in own:
-            cut[names[i.name]] = replace(i.renamed(names, {}), controls=())
+            cut[names[i.name]] = replace(i.rename(names, {}), controls=())
         results += [names[i.name] for i in own if i.name not in read]
     root = results[0]
     if len(results) > 1:

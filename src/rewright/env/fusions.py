@@ -126,7 +126,7 @@ class _Body:
             if own.opcode == "parameter":
                 found[own.name] = resolve(instruction.operands[own.parameter])
             else:
-                found[own.name] = self.add(own.renamed(found, {}))
+                found[own.name] = self.add(own.rename(found, {}))
         return found[inner.root]
 
     def computation(self, name: str, root: str) -> Computation:

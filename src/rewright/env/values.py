@@ -80,7 +80,7 @@ def _number(
     if instruction.opcode == "parameter":
         digest.update(b"%d" % instruction.parameter + around)
         return digest.digest()
-    digest.update(write_fields(instruction.said))
+    digest.update(write_fields(instruction.own_fields))
     for called in instruction.called:
         digest.update(bodies[called])
     for operand in instruction.operands:

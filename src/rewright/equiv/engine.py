@@ -205,7 +205,7 @@ def _judged(
         *(pair.precision() if verdict.status == "proved" else ()),
         *map(str, rules),
     )
-    equations = weights.told()
+    equations = weights.equations()
     return Equivalence(**fields, equations=equations, lemmas=lemmas, rules=rules, left=pair.left, right=pair.right)
 
 
@@ -463,7 +463,7 @@ class _Pair:
         if not proof.failed:
             return not (proof.mismatch or proof.out_of_time)
         other = replace(self, right=replace(self.right, graphs=(right,)))
-        swept = other.swept(prover.hurried())
+        swept = other.swept(prover.hurry())
         return swept is not None and not other.with_stage(swept.stage).proof().failed
 
     def twin(self) -> Twin | None:

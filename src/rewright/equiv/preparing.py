@@ -108,14 +108,14 @@ def prepare_pair(
     written = tuple(graphs_of(first))
     ranges = {name: held[name] for name in wrapping_inputs(written) if name in held}
     wraps = "" if counts else wrapping(written, ranges)
-    whole = with_wholes([draft.counted(ranges if counts else None) for draft in first])
+    whole = with_wholes([draft.insert_wrapping(ranges if counts else None) for draft in first])
     same = with_computed(idealise(whole, masks_choose=len(first) > 2), most)
     same = [in_order(without_casts(without_starts(draft))) for draft in shifted_alike(same)]
     drafts = placed_alike(cases_alike(shares_alike(chosen_alike(filled_alike(without_floors(same))))))
     drafts = tuple(with_values(draft) for draft in drafts)
     graphs = graphs_of(drafts)
     own = steps or Steps()
-    numbers = taken_sentences(one for draft in drafts for one in own.taken(draft))
+    numbers = taken_sentences(one for draft in drafts for one in own.premises(draft))
     program = replace(base.right, graphs=tuple(graphs[1:]))
     ready = Prepared(graphs[0], program, (*describe(ranges), *numbers), base, drafts, written, ranges, wraps=wraps)
     return ready.replacing(graphs)

@@ -29,7 +29,7 @@ class Unknowns:
         self._made[name] = f"{place} #{self._counts[place]}"
         return self._builder.input(name, ops.Input(name, kind))
 
-    def noted(self, graph: Graph) -> Graph:
+    def attach_to(self, graph: Graph) -> Graph:
         """The graph with its unknowns in the metadata, without the inputs that nothing reads."""
         read = {position for node in graph.nodes for position in node.operands} | set(graph.outputs.values())
         unread = [name for name in self._made if graph.inputs[name] not in read]

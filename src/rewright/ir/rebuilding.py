@@ -11,7 +11,7 @@ Maker = Callable[[GraphBuilder, int, Node, tuple[int, ...]], int | None]
 """Given the builder, an old position, its node and the new places of its operands: the new place, or None to copy."""
 
 
-def rebuilt(graph: Graph, make: Maker, *, whole: bool = False) -> Graph:
+def rebuild(graph: Graph, make: Maker, *, whole: bool = False) -> Graph:
     """The graph with some nodes made anew, and without those that :func:`remove_dead_nodes` leaves out then.
 
     With ``whole`` all nodes stay. Raises TypeMismatch where a replacement
@@ -22,7 +22,7 @@ def rebuilt(graph: Graph, make: Maker, *, whole: bool = False) -> Graph:
 
 
 def with_places(graph: Graph, make: Maker) -> tuple[Graph, dict[int, int]]:
-    """As :func:`rebuilt`, with all nodes, and where each of the old ones is in the new graph."""
+    """As :func:`rebuild`, with all nodes, and where each of the old ones is in the new graph."""
     builder = GraphBuilder(graph.name)
     places: dict[int, int] = {}
     names = {position: name for name, position in graph.inputs.items()}

@@ -68,7 +68,7 @@ def transfer(
     for others in plainer(values):
         other = _transferred(algebra, op, others, types, result)
         if _is_familiar(algebra, other):
-            algebra.used("(another reading of one of many)")
+            algebra.count_use("(another reading of one of many)")
             return other
     return found
 
@@ -92,7 +92,7 @@ def _transferred(
             return tidy(apply_law(algebra, op, whole, types, result))
         except NotAView:
             pass
-    algebra.used("(no law)")
+    algebra.count_use("(no law)")
     return unknown(algebra, op, whole, types, result)
 
 
@@ -115,9 +115,9 @@ def elementwise(algebra: Algebra, op: Operator, values: Sequence[Value], types: 
     cut = split_alike(values)
     if cut is not None and cut.is_stack and algebra.sequential and not any(map(reads_ones, values)):
         # What is stacked is read at no index, as everywhere in the sequential program.
-        return cut.joined([tidy(elementwise(algebra, op, list(map(plain, row)), types)) for row in cut.rows])
+        return cut.join([tidy(elementwise(algebra, op, list(map(plain, row)), types)) for row in cut.rows])
     if cut is not None:
-        return cut.joined([tidy(elementwise(algebra, op, row, types)) for row in cut.rows])
+        return cut.join([tidy(elementwise(algebra, op, row, types)) for row in cut.rows])
 
     def compute(views: Sequence[View]) -> View:
         return pointwise(algebra, op, align(views), types)

@@ -130,7 +130,7 @@ class TensorOperator(Operator):
         is_undefined = found.nan and not any(known.nan for known in operands)
         return self.needs if is_pole or is_undefined else ""
 
-    def resized(self, operands: Sequence[TensorType], axis: int, size: Dim) -> TensorOperator:
+    def resize(self, operands: Sequence[TensorType], axis: int, size: Dim) -> TensorOperator:
         """The same operator for a result of another size along an axis.
 
         For axes along which the operator may be split (:mod:`rewright.ops.splitting`); overridden where an attribute

@@ -53,7 +53,7 @@ class DynamicSlice(TensorOperator):
         starts = moved_starts(1, operands[0].shape, self.sizes)
         return Read(0, tuple(i + start for i, start in zip(index, starts, strict=True)))
 
-    def resized(self, operands: Sequence[TensorType], axis: int, size: Dim) -> DynamicSlice:
+    def resize(self, operands: Sequence[TensorType], axis: int, size: Dim) -> DynamicSlice:
         return DynamicSlice(replace_size(self.sizes, axis, size))
 
     def moves(self, count: int) -> tuple[int, ...]:

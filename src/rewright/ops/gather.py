@@ -129,7 +129,7 @@ class Gather(TensorOperator):
             places.append(place)
         return Read(0, tuple(places))
 
-    def resized(self, operands: Sequence[TensorType], axis: int, size: Dim) -> Gather:
+    def resize(self, operands: Sequence[TensorType], axis: int, size: Dim) -> Gather:
         if axis not in self.offset_dims:
             return self
         kept = self.window_axes(operands[0].rank)[self.offset_dims.index(axis)]

@@ -97,7 +97,7 @@ class BroadcastInDim(Lossless):
         sizes = zip(self.dimensions, operands[0].shape, strict=True)
         return Read(0, tuple(index[d] if size == self.shape[d] else Index(0) for d, size in sizes))
 
-    def resized(self, operands: Sequence[TensorType], axis: int, size: Dim) -> BroadcastInDim:
+    def resize(self, operands: Sequence[TensorType], axis: int, size: Dim) -> BroadcastInDim:
         return BroadcastInDim(replace_size(self.shape, axis, size), self.dimensions)
 
 
@@ -126,7 +126,7 @@ class Reshape(Rearrangement):
     ) -> Scalar | Unsupported:
         return Read(0, reshaped_index(operands[0].shape, self.shape, index))
 
-    def resized(self, operands: Sequence[TensorType], axis: int, size: Dim) -> Reshape:
+    def resize(self, operands: Sequence[TensorType], axis: int, size: Dim) -> Reshape:
         return Reshape(replace_size(self.shape, axis, size))
 
 
@@ -191,7 +191,7 @@ class Slice(View):
     ) -> Scalar | Unsupported:
         return Read(0, tuple(i * step + low for i, step, low in zip(index, self.stride, self.start, strict=True)))
 
-    def resized(self, operands: Sequence[TensorType], axis: int, size: Dim) -> Slice:
+    def resize(self, operands: Sequence[TensorType], axis: int, size: Dim) -> Slice:
         return Slice(self.start, replace_size(self.limit, axis, size), self.stride)
 
 

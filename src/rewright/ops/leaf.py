@@ -102,7 +102,7 @@ class Constant(Leaf):
             place = place + axis * stride
         return Table(self.values, place)
 
-    def resized(self, operands: Sequence[TensorType], axis: int, size: Dim) -> Constant:
+    def resize(self, operands: Sequence[TensorType], axis: int, size: Dim) -> Constant:
         return Constant(self.tensor.with_shape(replace_size(self.tensor.shape, axis, size)), self.values)
 
     def facts(self, operands: Sequence[Facts], types: Sequence[TensorType], result: TensorType) -> Facts:
@@ -137,7 +137,7 @@ class Iota(Leaf):
     ) -> Scalar | Unsupported:
         return Apply(f"convert_{self.tensor.dtype.value}", (Number(index[self.dimension]),))
 
-    def resized(self, operands: Sequence[TensorType], axis: int, size: Dim) -> Iota:
+    def resize(self, operands: Sequence[TensorType], axis: int, size: Dim) -> Iota:
         return Iota(self.tensor.with_shape(replace_size(self.tensor.shape, axis, size)), self.dimension)
 
     def facts(self, operands: Sequence[Facts], types: Sequence[TensorType], result: TensorType) -> Facts:

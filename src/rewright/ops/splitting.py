@@ -41,7 +41,7 @@ def axis_roles(op: TensorOperator, operands: Sequence[TensorType]) -> Roles | Un
 def splits(op: TensorOperator, operands: Sequence[TensorType]) -> tuple[Split, ...] | Unsupported:
     """All splits that the denotation shows to be sound, for any cut into parts of at least one element.
 
-    Parts are computed by :meth:`TensorOperator.resized`. Raises TypeMismatch where the operands do not fit.
+    Parts are computed by :meth:`TensorOperator.resize`. Raises TypeMismatch where the operands do not fit.
     """
     found = axis_roles(op, operands)
     if isinstance(found, Unsupported):
@@ -71,7 +71,7 @@ def _fits(op: TensorOperator, operands: Sequence[TensorType], split: Split) -> b
 
 def part(op: TensorOperator, operands: Sequence[TensorType], split: Split, size: Dim) -> TensorOperator:
     """The operator that computes a part of the given size from parts of the operands (whole operands' types)."""
-    return op if split.result_axis is None else op.resized(operands, split.result_axis, size)
+    return op if split.result_axis is None else op.resize(operands, split.result_axis, size)
 
 
 def _axes(found: Roles, role: Follows | Contracted) -> tuple[int | None, ...]:

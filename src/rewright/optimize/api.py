@@ -99,7 +99,7 @@ class Optimized:
         if self.runner is None:
             raise RewrightError(f"there are no kernels for this graph ({self.reason}); call the program itself")
         with torch.no_grad():
-            if self.domain is not None and (why := self.domain.violated(inputs)):
+            if self.domain is not None and (why := self.domain.violation(inputs)):
                 raise RewrightError(why)
             return self.runner(inputs)
 

@@ -21,7 +21,7 @@ class Work:
     bodies: tuple[tuple[Running, Expression], ...]
     stores: tuple[tuple[Store, Expression], ...]
 
-    def changed(self, change: Callable[[Expression], Expression]) -> Work:
+    def map_expressions(self, change: Callable[[Expression], Expression]) -> Work:
         """The work with every expression changed."""
         return Work(
             tuple((r, e if r.factors is not None else change(e)) for r, e in self.bodies),

@@ -130,7 +130,7 @@ class _Checker:
         certificate, stated = self._certificate, self._certificate.assumptions
         ledger, summed = self._ledger, {name for name, held in certificate.relations.items() if held.partial}
         try:
-            own = assumptions(ledger.graphs, certificate.facts, certificate.terms, ledger.claimed, summed)
+            own = assumptions(ledger.graphs, certificate.facts, certificate.terms, ledger.claim_of, summed)
         except Violated as error:
             raise Refused(f"the proof rests on a condition that cannot hold: {error}") from None
         wanted = tuple(dict.fromkeys((*own, *self._taken)))

@@ -173,7 +173,7 @@ def _stays(context: Context, element: Value, fact: RangeFact, needs: Sequence[Ne
     """Whether a guarded value lies in the set of a fact on every path."""
     if isinstance(element, Choice):
         for polarity, arm in ((True, element.yes), (False, element.no)):
-            with context.under(element.guard, polarity):
+            with context.assume(element.guard, polarity):
                 if not context.contradictory() and not _stays(context, arm, fact, needs):
                     return False
         return True

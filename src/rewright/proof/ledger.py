@@ -122,7 +122,7 @@ class Ledger:
             raise Refused(f"{where} reads %{position} of the {name_of(program)}, which no earlier equation is about")
         return found
 
-    def claimed(self, program: int, position: int) -> Tensor:
+    def claim_of(self, program: int, position: int) -> Tensor:
         """What a node was verified to hold; the sequential program is number 0."""
         return self.values[self.claim(program - 1, position, "a condition")]
 

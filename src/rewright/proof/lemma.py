@@ -263,7 +263,7 @@ class _Proof:
         def moved(place: Place) -> Place:
             index = place[axis]
             if result.rows != 1:
-                row, index = self._meaning.divided(index, own)
+                row, index = self._meaning.divide(index, own)
                 index = row * width + index
             return whole((*place[:axis], index + start, *place[axis + 1 :]))
 

@@ -115,7 +115,7 @@ class Meaning:
         index, width = place[tensor.axis], self.total(tensor.lengths)
         row, position = ZERO, index
         if tensor.rows != 1:
-            row, position = self.divided(index, width)
+            row, position = self.divide(index, width)
 
         lengths, starts = self._laid_out(tensor.lengths)
 
@@ -173,7 +173,7 @@ class Meaning:
         """The sum of sizes."""
         return self._laid_out(tuple(sizes))[1][-1]
 
-    def divided(self, value: Polynomial, by: Polynomial) -> tuple[Polynomial, Polynomial]:
+    def divide(self, value: Polynomial, by: Polynomial) -> tuple[Polynomial, Polynomial]:
         """Quotient and remainder of an index."""
         return floor_quotient(self._context, value, by), floor_remainder(self._context, value, by)
 
@@ -183,7 +183,7 @@ class Meaning:
             if number == len(lengths) - 1:
                 found.append(ZERO if length == 1 else index)
                 break
-            index, digit = self.divided(index, self.size(length))
+            index, digit = self.divide(index, self.size(length))
             found.append(digit)
         return found[::-1]
 
@@ -466,7 +466,7 @@ class Meaning:
             with self._context.ranges([(name, ZERO, count)]):
                 inner = nest(number + 1, {**bound, axes[number]: symbol(name) + start})
                 if kind == "sum":
-                    inner = each(self._context, self._denoter.settled, inner)
+                    inner = each(self._context, self._denoter.settle, inner)
             if kind == "sum":
                 return sum_over(self._context, name, count, inner)
             if kind in _EXTREMES:

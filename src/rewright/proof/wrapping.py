@@ -16,7 +16,7 @@ from rewright import ops
 from rewright.analysis.ends import Bound, as_facts
 from rewright.analysis.values import Setting, Values
 from rewright.ir.graph import Graph, GraphBuilder, Node
-from rewright.ir.rebuilding import rebuilt
+from rewright.ir.rebuilding import rebuild
 from rewright.ir.types import DType, TensorType
 from rewright.ops.facts import fits, integer_range
 
@@ -52,7 +52,7 @@ def insert_wrapping(graph: Graph, given: Mapping[str, Bound] = _ANYTHING) -> Gra
     def make(builder: GraphBuilder, position: int, node: Node, operands: tuple[int, ...]) -> int | None:
         return _counted(builder, builder.add(node.op, *operands), node.type) if position in found else None
 
-    return rebuilt(graph, make, whole=True) if found else graph
+    return rebuild(graph, make, whole=True) if found else graph
 
 
 def wrapping_inputs(graphs: Sequence[Graph]) -> frozenset[str]:

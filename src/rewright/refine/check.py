@@ -198,7 +198,7 @@ def _lift(
             _relate(proof, name, program, expected.get(name), expand=False)
         else:
             work = partial(_relate_at_last, proof, name, program, expected.get(name))
-            proof.looked_into[name] = lifter.apart(work)
+            proof.looked_into[name] = lifter.trace_within(work)
     if journal is None and proof.failed:
         asked = time.perf_counter()
         worth_it = not hopeless(proof.failed)

@@ -145,7 +145,7 @@ def _shortened(pair: Run) -> Shortened | None:
 def _objected(verdict: Verdict, pair: Run, folder: Path | None) -> Verdict:
     for contest in _contests(pair, proved=verdict.status == "proved"):
         for draw in contest.draws(thorough=verdict.status == "proved"):
-            found = contest.tried(draw)
+            found = contest.try_draw(draw)
             verdict = verdict if found is None else _against(verdict, found, pair.mutual, folder)
             if verdict.status == "refuted" or verdict.reason.startswith(PREFIX):
                 return verdict
@@ -165,7 +165,9 @@ def _contests(pair: Run, *, proved: bool) -> list[Contest]:
     found: list[Contest] = []
     for twin in _with_values(twins, pair):
         unclaimed = pair.unclaimed and at_sizes(pair.unclaimed, twin.resize.sizes)
-        placements = twin.compare(trials=1).placements if pair.placements is None else twin.resized(pair.placements)
+        placements = (
+            twin.compare(trials=1).placements if pair.placements is None else twin.resize_placements(pair.placements)
+        )
         known = {name: p for name, p in placements.items() if p is not None}
         found.append(Contest(twin, known, unclaimed, pair.tolerance))
     return found

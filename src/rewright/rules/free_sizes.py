@@ -59,7 +59,7 @@ class Places:
             self._fixed.add(self._parents[-1])
         return self._parents[-1]
 
-    def fixed(self, value: Dim) -> Place:
+    def constant(self, value: Dim) -> Place:
         """A size that stays the number or the expression that it is."""
         place = self.new(value)
         self._fixed.add(place)
@@ -88,7 +88,7 @@ class Places:
     def cut(self, whole: Place, at: Dim) -> Place:
         """A position on an axis; what is cut at one number is cut at one position at all sizes."""
         if at in (0, self.value(whole)):
-            return whole if at else self.fixed(0)
+            return whole if at else self.constant(0)
         known = self._known(self._cuts, whole, at)
         if known is None:
             known = self._cuts[whole, at] = self.new(at)

@@ -44,7 +44,7 @@ def test_results_of_several_are_told_apart() -> None:
 
 
 def test_a_call_that_pytorch_computes_otherwise_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(calls, "cached", lambda framework: Store(tmp_path / "validated.txt", framework))
+    monkeypatch.setattr(calls, "open_store", lambda framework: Store(tmp_path / "validated.txt", framework))
     monkeypatch.setitem(tables.PURE, "aten.exp.default", tables.PURE["aten.sin.default"])
     c = Capture()
     data = c.document([c.call("aten.exp.default", c.input("x", [2, 3]), shape=[2, 3])])

@@ -22,7 +22,7 @@ X = torch.zeros(4, 4)
 
 @pytest.fixture(autouse=True)
 def nothing_is_remembered(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(calls, "cached", lambda framework: Store(tmp_path / "validated.txt", framework))
+    monkeypatch.setattr(calls, "open_store", lambda framework: Store(tmp_path / "validated.txt", framework))
 
 
 def checked(program: object, *args: torch.Tensor, backward: bool = False) -> Validation:

@@ -97,7 +97,7 @@ def test_jax_is_run_beside_its_graph(tmp_path: Path, monkeypatch: pytest.MonkeyP
     jax = pytest.importorskip("jax")
     from rewright.frontends.jax import validation
 
-    monkeypatch.setattr(validation, "cached", lambda framework: Store(tmp_path / "validated.txt", framework))
+    monkeypatch.setattr(validation, "open_store", lambda framework: Store(tmp_path / "validated.txt", framework))
 
     def loss(w: Any, x: Any) -> Any:
         return (jax.numpy.tanh(x @ w) ** 2).sum()

@@ -12,7 +12,7 @@ from rewright.ir.graph import Graph, GraphBuilder
 from rewright.ir.operator import Operator
 from rewright.ir.types import DType, TensorType
 from rewright.ops.facts import REAL, UNKNOWN, Facts, facts_between
-from rewright.proof.rewriting.laws import LAWS, remade
+from rewright.proof.rewriting.laws import LAWS, remake
 
 F, B, I64 = DType.F64, DType.BOOL, DType.I64
 ROWS, SIZE = 3, 4
@@ -82,7 +82,7 @@ class Small:
     def made(self, law: str) -> Graph | None:
         """The program with its output made another way; None where the law says nothing of it."""
         known = facts_of(self.graph, Setting(given=self.given, floats=UNKNOWN, assumes=True))
-        return remade(self.graph, LAWS[law](self.graph, known))
+        return remake(self.graph, LAWS[law](self.graph, known))
 
 
 def small(write: Write, k: int = 2) -> Small:

@@ -48,7 +48,7 @@ def import_computations(module: Module, other: Module, prefix: str) -> tuple[Mod
     """A module with the computations of another under a prefix, and the name that the entry of the other has there."""
     names = {name: f"{prefix}.{name}" for name in other.computations}
     for name, computation in other.computations.items():
-        own = replace(computation.changed(lambda _, i: i.renamed({}, names)), name=names[name])
+        own = replace(computation.map_instructions(lambda _, i: i.rename({}, names)), name=names[name])
         module = module.with_computation(own)
     return module, names[other.entry]
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 from rewright import ops
 from rewright.ir.graph import Graph, GraphBuilder, Node
 from rewright.ir.placement import RankProgram
-from rewright.ir.rebuilding import rebuilt
+from rewright.ir.rebuilding import rebuild
 from rewright.ir.types import DType
 from rewright.proof.rewriting.parts import convert_node
 
@@ -42,7 +42,7 @@ def _retyped(left: Graph, graph: Graph) -> Graph:
             builder.span = replace(node.span, module_path=f"input {node.op.label!r}")
         return convert_node(builder, given, node.type)
 
-    return _with_outputs(left, rebuilt(graph, make))
+    return _with_outputs(left, rebuild(graph, make))
 
 
 def _with_outputs(left: Graph, graph: Graph) -> Graph:

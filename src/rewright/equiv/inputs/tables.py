@@ -14,7 +14,7 @@ import numpy as np
 
 from rewright import ops
 from rewright.ir.graph import Graph, GraphBuilder, Node
-from rewright.ir.rebuilding import rebuilt, remove_dead_nodes
+from rewright.ir.rebuilding import rebuild, remove_dead_nodes
 from rewright.ir.types import TensorType
 from rewright.ops.base import Array, array_dtype
 from rewright.proof.rewriting.parts import run_part
@@ -42,7 +42,7 @@ def bind_values(graph: Graph, values: Mapping[str, Array], others: Collection[st
     def make(builder: GraphBuilder, position: int, node: Node, operands: tuple[int, ...]) -> int | None:
         return builder.add(constant(node.type, found[position])) if position in found else None
 
-    made = rebuilt(graph, make)
+    made = rebuild(graph, make)
     whole = {name for name, position in graph.inputs.items() if position in tables} & _unread(made)
     return _without(made, whole) if whole else made
 

@@ -22,7 +22,7 @@ from rewright.ir.dims import Shape
 from rewright.ir.errors import ContradictoryRelations, RewrightError
 from rewright.ir.graph import Graph, GraphBuilder, Node
 from rewright.ir.placement import RankProgram
-from rewright.ir.rebuilding import rebuilt, remove_dead_nodes
+from rewright.ir.rebuilding import rebuild, remove_dead_nodes
 from rewright.ir.types import SourceSpan
 from rewright.proof.rewriting.parts import run_part
 
@@ -58,7 +58,7 @@ class WeightMap:
     found: Mapping[Definition, str] = field(default_factory=dict[Definition, str])
     """What definitions that nobody gave were found by."""
 
-    def told(self) -> tuple[str, ...]:
+    def equations(self) -> tuple[str, ...]:
         """All definitions as equations, those that nobody gave with what they were found by."""
         return tuple(f"{d}, found by {self.found[d]}" if d in self.found else str(d) for d in self.definitions)
 
@@ -264,7 +264,7 @@ def _composed(graph: Graph, texts: Mapping[str, str], other: Graph) -> Graph:
         except RewrightError as error:
             raise ContradictoryRelations(f"the map of {name!r} is wrong: {error}") from None
 
-    return rebuilt(graph, make)
+    return rebuild(graph, make)
 
 
 def _unread(left: Graph, rights: Sequence[Graph], weights: WeightMap) -> tuple[tuple[Side, str], ...]:
@@ -367,7 +367,7 @@ def _moved(definition: Definition, name: str, source: Graph) -> tuple[Graph, str
     kinds = {n: source.nodes[source.inputs[n]].type for n in read}
     tensors = {n: builder.input(labels[n], ops.Input(labels[n], kinds[n])) for n in read}
     builder.output("made", build(definition.text, builder, tensors))
-    return rebuilt(builder.build(), _only_moving), labels[name]
+    return rebuild(builder.build(), _only_moving), labels[name]
 
 
 def _shape(graph: Graph, name: str) -> tuple[int, ...]:

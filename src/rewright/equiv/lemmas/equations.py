@@ -58,7 +58,7 @@ class Prover:
                 return scheme
         return None
 
-    def generalised(self, left: Graph, right: Graph, seconds: float) -> Scheme | None:
+    def generalise(self, left: Graph, right: Graph, seconds: float) -> Scheme | None:
         """A proved scheme of which two programs are an instance, made of them where there is none yet."""
         found = self.covering(left, right)
         if found is None:
@@ -76,7 +76,7 @@ class Prover:
             return prove(claim, self.seconds).status == "proved"
         return proves(claim, self.seconds) is None
 
-    def hurried(self) -> Prover:
+    def hurry(self) -> Prover:
         """A prover that knows what this one knows and takes less time for what is new; it teaches this one nothing."""
         seconds = min(self.seconds, _HURRIED)
         return Prover(seconds, dict(self.known), dict(self.reasons), 0, list(self.schemes), list(self.claimed))

@@ -61,7 +61,7 @@ def synthesise_rules(
     found: list[SynthesisedRule] = []
     for lemma in lemmas:
         left = min(_SECONDS, ends - time.monotonic())
-        scheme = prover.generalised(lemma.left, lemma.right, left) if left > 0 else None
+        scheme = prover.generalise(lemma.left, lemma.right, left) if left > 0 else None
         known = next((n for n, rule in enumerate(found) if rule.scheme is scheme), None)
         if known is not None:
             found[known] = replace(found[known], lemmas=(*found[known].lemmas, lemma))

@@ -103,7 +103,7 @@ def _written(draft: Draft, known: dict[object, _Known]) -> Draft:
         table = last.get(position)
         return None if table is None else _put(builder, places[table.leaf], table, known)
 
-    return draft.rebuilt(make) if last else draft
+    return draft.rebuild(make) if last else draft
 
 
 def _tables(graph: Graph) -> dict[int, _Table]:

@@ -188,7 +188,7 @@ def _rewritten(draft: Draft, shares: dict[int, _Share]) -> Draft:
             places[position] = builder.add(node.op, *operands)
         return places[position]
 
-    return draft.rebuilt(make)
+    return draft.rebuild(make)
 
 
 def _with_masks(builder: GraphBuilder, share: _Share, places: Mapping[int, int]) -> int:

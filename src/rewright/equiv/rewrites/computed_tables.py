@@ -70,7 +70,7 @@ def _exchanged(draft: Draft, other: Graph, most: float) -> Draft:
         table = found.get(position)
         return None if table is None else _put(builder, other, table, node)
 
-    return draft.rebuilt(make) if found else draft
+    return draft.rebuild(make) if found else draft
 
 
 def _put(builder: GraphBuilder, other: Graph, table: Computed, node: Node) -> int:

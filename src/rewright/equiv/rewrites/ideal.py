@@ -73,7 +73,7 @@ def _masked(draft: Draft, filled: Mapping[int, float]) -> Draft:
             return _spread(builder, node.type, node.op.values)
         return None
 
-    return draft.rebuilt(make)
+    return draft.rebuild(make)
 
 
 def is_lowest(node: Node) -> bool:
@@ -129,7 +129,7 @@ def _chosen(draft: Draft) -> Draft:
                 return _with_condition(builder, condition, *sides)
         return None
 
-    return draft.rebuilt(make) if any(_is_minus_infinity(node) for node in draft.graph.nodes) else draft
+    return draft.rebuild(make) if any(_is_minus_infinity(node) for node in draft.graph.nodes) else draft
 
 
 def _with_condition(builder: GraphBuilder, condition: int, *sides: int) -> int:
@@ -216,7 +216,7 @@ def _folded(draft: Draft) -> Draft:
         same = len(set(flat)) == 1
         return builder.add(ops.Constant(node.type, (flat[0],) if same else tuple(flat)))
 
-    return draft.rebuilt(make)
+    return draft.rebuild(make)
 
 
 def _counted(builder: GraphBuilder, kind: TensorType, value: Array) -> int | None:
@@ -265,7 +265,7 @@ def _with_products(draft: Draft) -> Draft:
         inverses = _inverses(builder, operands[1]) if value is None else None
         return None if inverses is None else builder.add(ops.Multiply(), operands[0], inverses)
 
-    return draft.rebuilt(make)
+    return draft.rebuild(make)
 
 
 def _with_inverses(draft: Draft) -> Draft:
@@ -281,7 +281,7 @@ def _with_inverses(draft: Draft) -> Draft:
             return None
         return builder.add(ops.Constant(node.type, tuple(1.0 / value for value in divisor.values)))
 
-    return draft.rebuilt(make)
+    return draft.rebuild(make)
 
 
 def _with_quotients(draft: Draft) -> Draft:
@@ -297,7 +297,7 @@ def _with_quotients(draft: Draft) -> Draft:
                 return builder.add(ops.Divide(), operands[1 - k], divisor)
         return None
 
-    return draft.rebuilt(make)
+    return draft.rebuild(make)
 
 
 def _rounded_inverses(graph: Graph) -> Iterator[tuple[int, int]]:
@@ -359,7 +359,7 @@ def _merged(drafts: Sequence[Draft]) -> list[Draft]:
         values = tuple(chosen.get(float(value), value) for value in node.op.values)
         return builder.add(ops.Constant(node.op.tensor, values))
 
-    return [draft.rebuilt(make) for draft in drafts]
+    return [draft.rebuild(make) for draft in drafts]
 
 
 def _rooted(drafts: Sequence[Draft]) -> list[Draft]:
@@ -379,7 +379,7 @@ def _rooted(drafts: Sequence[Draft]) -> list[Draft]:
             place = builder.add(ops.Sqrt(), place)
         return place
 
-    return [draft.rebuilt(make) for draft in drafts]
+    return [draft.rebuild(make) for draft in drafts]
 
 
 def _root(value: float) -> tuple[float, int] | None:

@@ -28,4 +28,4 @@ def without_casts(draft: Draft) -> Draft:
         is_number = isinstance(inner.op, ops.Convert) and inner.type.dtype is not DType.BOOL
         return convert_node(builder, inner.operands[0], node.type) if is_number else None
 
-    return draft.rebuilt(make)
+    return draft.rebuild(make)

@@ -51,7 +51,7 @@ def with_masks_chosen(draft: Draft) -> Draft:
             return None
         return choice.built(builder, node.type)
 
-    return draft.rebuilt(make)
+    return draft.rebuild(make)
 
 
 def _subtracted(

@@ -41,7 +41,7 @@ def _rewritten(draft: Draft, aliases: Mapping[int, int], fresh: Mapping[int, flo
             return operands[node.operands.index(aliases[position])]
         return builder.add(ops.Constant(node.type, (fresh[position],))) if position in fresh else None
 
-    return draft.rebuilt(make)
+    return draft.rebuild(make)
 
 
 def _largest(node: Node, numbers: Mapping[int, float]) -> int | None:

@@ -33,7 +33,7 @@ def _lowered(draft: Draft) -> Draft:
     def make(builder: GraphBuilder, position: int, node: Node, operands: tuple[int, ...]) -> int | None:
         return operands[kept[position]] if position in kept else None
 
-    return draft.rebuilt(make) if kept else draft
+    return draft.rebuild(make) if kept else draft
 
 
 def _is_never_below(known: Facts) -> bool:

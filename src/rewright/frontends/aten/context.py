@@ -137,7 +137,7 @@ class Context:
             raise UnsupportedOperator("the captured node does not say what tensor it gives; capture with fake tensors")
         return found
 
-    def promoted(self, *operands: Operand) -> DType:
+    def promote(self, *operands: Operand) -> DType:
         """The dtype in which PyTorch compares two operands."""
         first, second = (x.type if isinstance(x, Value) else 0 if isinstance(x, SizeExpr) else x for x in operands)
         return promote_dtypes(first, second)
@@ -152,7 +152,7 @@ class Context:
             operand %= 1 << int(dtype.value.lstrip("ui"))  # counted from the other end, as PyTorch does
         return rb.splat(self.b, operand, (), dtype)
 
-    def converted(self, operand: Operand, dtype: DType | None = None) -> int:
+    def convert(self, operand: Operand, dtype: DType | None = None) -> int:
         """The node of an operand in a dtype, by default that of the result."""
         return self.position(operand, dtype or self.result().dtype)
 
@@ -184,7 +184,7 @@ class Context:
         """Random values as an unknown of the program; None where a door has no unknowns."""
         return self._unknown(f"random:{what}", self.call.site, kind) if self._unknown else None
 
-    def uninitialized(self) -> int:
+    def new_memory(self) -> int:
         """Memory that nothing was written to: an unknown of the program, or equal to no other tensor."""
         kind = self.result()
         if 0 in kind.shape:  # there is no element to be unknown

@@ -64,7 +64,7 @@ def fill(c: Context, x: Value, value: Operand) -> int:
     "aten.new_empty_strided.default",
 )
 def empty(c: Context, *_: object, **__: object) -> int:
-    return c.uninitialized()
+    return c.new_memory()
 
 
 @TABLE.register("aten.arange.default")

@@ -59,8 +59,8 @@ def native_layer_norm_backward(
         gradient.position,
         x.position,
         len(normalized_shape),
-        c.converted(mean, dtype),
-        c.converted(rstd, dtype),
+        c.convert(mean, dtype),
+        c.convert(rstd, dtype),
         c.optional(weight, dtype),
     )
     return tuple(position if wanted else None for position, wanted in zip(found, output_mask, strict=True))
@@ -102,7 +102,7 @@ def fused_rms_norm_backward(
         gradient.position,
         x.position,
         len(normalized_shape),
-        c.converted(rstd, x.dtype),
+        c.convert(rstd, x.dtype),
         c.optional(weight, x.dtype),
     )
     return tuple(position if wanted else None for position, wanted in zip(found, output_mask, strict=True))

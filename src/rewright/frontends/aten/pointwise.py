@@ -263,7 +263,7 @@ def exp2(c: Context, x: Value) -> int:
 
 def _comparison(direction: Direction) -> Callable[[Context, Operand, Operand], int]:
     def lower(c: Context, x: Operand, y: Operand) -> int:
-        dtype = c.promoted(x, y)
+        dtype = c.promote(x, y)
         if dtype is DType.BOOL and direction not in ("EQ", "NE"):
             dtype = DType.I64
         left, right = c.positions(x, y, dtype=dtype)
@@ -456,7 +456,7 @@ def lerp_tensor(c: Context, start: Value, end: Value, weight: Value) -> int:
 def to_copy(c: Context, x: Operand, **_: object) -> int:
     if isinstance(x, float) and not c.result().dtype.is_float:
         x = int(x)
-    return c.converted(x)  # under vmap a number is copied too
+    return c.convert(x)  # under vmap a number is copied too
 
 
 @TABLE.register("aten.native_dropout.default")

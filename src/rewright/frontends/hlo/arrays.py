@@ -235,7 +235,7 @@ FOLDS: dict[str, ReductionKind] = {
 
 def reduction(module: Module, i: Instruction) -> ReductionKind:
     """What the computation of a reduction folds with; raises UnsupportedOperator for anything but one operator."""
-    computation = module.called(i)
+    computation = module.callee(i)
     kind = _folds(computation)
     if kind is None:
         raise UnsupportedOperator("its computation is not one of sum, product, maximum, minimum, and, or")
@@ -334,7 +334,7 @@ def _scatter(c: Context, i: Instruction, operands: Sequence[int]) -> int:
 
 
 def _scatter_kind(c: Context, i: Instruction) -> ScatterKind:
-    computation = c.module.called(i)
+    computation = c.module.callee(i)
     if computation.root == computation.parameters()[-1].name:
         return "replace"
     kinds: dict[str, ScatterKind] = {"sum": "sum", "product": "product", "maximum": "maximum", "minimum": "minimum"}

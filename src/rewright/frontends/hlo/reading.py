@@ -194,7 +194,7 @@ def _lowered(module: Module, replicas: int, partitions: int, device: int, face: 
         raise RewrightError(f"the module has {len(leaves)} results and {len(outputs)} names were given for them")
     for name, position in zip(outputs, leaves, strict=True):
         builder.output(name, position)
-    graph = unknowns.noted(prune_graph(builder.build(), builder.superseded))
+    graph = unknowns.attach_to(prune_graph(builder.build(), builder.superseded))
     notes = {} if face.outputs else {NUMBERED: "true"}
     if context.assumptions:
         notes["assumptions"] = "; ".join(context.assumptions)

@@ -63,7 +63,7 @@ class Optimizers:
         )
 
     @contextmanager
-    def exchanged(self, table: Mapping[int, torch.Tensor], results: Tensors) -> Generator[None]:
+    def substitute(self, table: Mapping[int, torch.Tensor], results: Tensors) -> Generator[None]:
         """Run with the tensors of ``table`` in place of those with these ids.
 
         Afterwards ``results`` has the state that is new or was replaced by another tensor.

@@ -64,7 +64,7 @@ class Owners:
         }
 
     @contextmanager
-    def exchanged(self, parameters: Mapping[str, Any], buffers: Mapping[str, Any]) -> Generator[None]:
+    def substitute(self, parameters: Mapping[str, Any], buffers: Mapping[str, Any]) -> Generator[None]:
         """Run with these values in place of the modules' own; afterwards every attribute is put back.
 
         A forward that keeps a tensor in an attribute would otherwise leave a fake one behind.

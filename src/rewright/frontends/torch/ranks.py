@@ -242,7 +242,7 @@ def _assembled(ranks: Sequence[_Lowered], mesh: Mesh, checked: Sequence[Validati
     notes += [*_different_names(ranks), *(() if deadlock else waiting.notes(waits))]
     first, *others = share_nodes(completed([rank.graph for rank in ranks], mesh))
     program = RankProgram(
-        (join_validations(checked).on(first) if checked else first, *others),
+        (join_validations(checked).attach_to(first) if checked else first, *others),
         mesh,
         _common([rank.inputs for rank in ranks]),
         _common([rank.outputs for rank in ranks]),

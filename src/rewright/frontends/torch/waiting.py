@@ -66,7 +66,7 @@ class _Log(threading.local):
         self.calls: list[Call] = []
         self.groups: list[Group] = []
 
-    def taken(self) -> Waits:
+    def entries(self) -> Waits:
         """All of it so far."""
         return Waits(tuple(self.calls), tuple(self.groups))
 

@@ -59,7 +59,7 @@ class Validation:
         more = sum(map(len, reasons.values())) - sum(len(names[:_NAMED]) for names in list(reasons.values())[:_NAMED])
         return "; ".join(shown) + (f"; and {more} more" if more else "")
 
-    def on(self, graph: Graph) -> Graph:
+    def attach_to(self, graph: Graph) -> Graph:
         """The graph with this record among its metadata, which no digest counts."""
         return replace(graph, metadata=graph.metadata | {KEY: self.text()})
 

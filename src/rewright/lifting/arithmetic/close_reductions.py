@@ -100,7 +100,7 @@ class Filler:
             accesses = terms.accesses(hole)
             value: Operand = (children[0], accesses[0])
             new, access = terms.guard(value, (body.term, compose(body.access, accesses[1])))
-            return Addend(body.coefficient, terms.ranged(new, region), access)
+            return Addend(body.coefficient, terms.set_range(new, region), access)
         fold = cast("Fold", label)
         kind, axes = fold.kind, fold.axes
         return self._refold(str(kind), children[0], axes, region, body)
@@ -125,7 +125,7 @@ class Filler:
         hole, moved = terms.flat(folded.hole, add([moved])) if kind == "sum" else (folded.hole, add([moved]))
         return Addend(
             body.coefficient,
-            terms.ranged(hole, moved),
+            terms.set_range(hole, moved),
             tuple(rename(i, positions) for i in folded.access),
         )
 
@@ -149,12 +149,12 @@ class Filler:
     def _close(self, hole: int, region: Region) -> Addend:
         terms = self._terms
         if isinstance(terms.label(hole), Guard):
-            body = self.unguarded(hole, region)
+            body = self.drop_guard(hole, region)
             if body is not None:
                 return body
-        return Addend(ONE, terms.ranged(hole, region), identity(terms.arity[hole]))
+        return Addend(ONE, terms.set_range(hole, region), identity(terms.arity[hole]))
 
-    def unguarded(self, hole: int, region: Region) -> Addend | None:
+    def drop_guard(self, hole: int, region: Region) -> Addend | None:
         """The body of a guard whose set holds every value that can occur."""
         terms = self._terms
         value, body = terms.children(hole)

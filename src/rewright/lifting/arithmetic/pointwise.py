@@ -65,7 +65,7 @@ def _multiply(algebra: Algebra, op: Operator, views: Sequence[View], types: Sequ
     for mask, other in (tuple(views), tuple(views)[::-1]):
         found = predicate(algebra, mask)
         if found is not None and not any(a.term in algebra.terms.infinite for a in other.addends):
-            within = algebra.guards.under(*found, other)
+            within = algebra.guards.assume(*found, other)
             if within != other:
                 return multiply(algebra, mask, within)
     return multiply(algebra, views[0], views[1])
@@ -82,7 +82,7 @@ def reciprocal(algebra: Algebra, view: View) -> View:
     number = algebra.as_constant(view)
     if number:
         return algebra.constant(view.dims, 1 / number)
-    addend = algebra.closed(view)
+    addend = algebra.close(view)
     if addend.coefficient == 0:
         term, access = algebra.terms.apply("reciprocal", [algebra.operand(view)])
         return View(view.dims, (Addend(ONE, term, access),))
@@ -111,7 +111,7 @@ def _log(algebra: Algebra, op: Operator, views: Sequence[View], types: Sequence[
     if not algebra.quotients:
         return function(algebra, "log", views)
     view, terms = views[0], algebra.terms
-    addend = algebra.closed(view)
+    addend = algebra.close(view)
     parts = fraction(terms, addend) if addend.coefficient else None
     if parts is not None:
         above, below = parts
@@ -159,7 +159,7 @@ def _exponential(algebra: Algebra, op: Operator, views: Sequence[View], types: S
     terms = algebra.terms
     if not views[0].addends:
         return algebra.constant(views[0].dims, 1.0)
-    addend = algebra.closed(views[0])
+    addend = algebra.close(views[0])
     left: list[tuple[Fraction, int, Access]] = []
     result: View | None = None
     if algebra.quotients:
@@ -204,7 +204,7 @@ def _of_masked(algebra: Algebra, op: Operator, view: View, addend: Addend, types
     others = algebra.settle(view.dims, exclude(algebra.terms, rest, value, region))
     grown = _exponential(algebra, op, [others], types)
     elsewhere = regions.complement(region)
-    return algebra.settle(view.dims, [algebra.guards.guarded(value, elsewhere, a) for a in grown.addends])
+    return algebra.settle(view.dims, [algebra.guards.guard(value, elsewhere, a) for a in grown.addends])
 
 
 def _power(algebra: Algebra, op: Operator, views: Sequence[View], types: Sequence[TensorType]) -> View:
@@ -282,9 +282,9 @@ def _guard_all(algebra: Algebra, value: Operand, region: Region, view: View) -> 
         if not a.parts:
             parts = [piece for part in parts for piece in atoms(algebra.terms, (a.term, a.access), value, part)]
     for part in parts:
-        simpler = algebra.guards.under(value, part, view)
+        simpler = algebra.guards.assume(value, part, view)
         for a in algebra.solid(simpler, linear=True):
-            found += [algebra.guards.guarded(value, part, b) for b in _cut(algebra, value, a)]
+            found += [algebra.guards.guard(value, part, b) for b in _cut(algebra, value, a)]
     return found
 
 
@@ -294,7 +294,7 @@ def _cut(algebra: Algebra, value: Operand, body: Addend) -> list[Addend]:
     if inner is None:
         return [body]
     parts = atoms(algebra.terms, value, inner[0], inner[1])
-    return [body] if len(parts) == 1 else [algebra.guards.guarded(inner[0], part, inner[2]) for part in parts]
+    return [body] if len(parts) == 1 else [algebra.guards.guard(inner[0], part, inner[2]) for part in parts]
 
 
 def _absolute(algebra: Algebra, op: Operator, views: Sequence[View], types: Sequence[TensorType]) -> View:

@@ -36,7 +36,7 @@ def _multiplied(algebra: Algebra, left: View, right: View) -> View:
         if number is not None:
             return algebra.add([other], [number])
     many, one = (right, left) if any(a.parts for a in right.addends) else (left, right)
-    factor = algebra.closed(one)
+    factor = algebra.close(one)
     sources = algebra.solid(many, linear=True)
     whole = squared_root(algebra.terms, sources[0], factor) if len(sources) == 1 else None
     if whole is not None:
@@ -210,7 +210,7 @@ def _moved_in(algebra: Algebra, dims: tuple[Digits, ...], sources: Sequence[Adde
     source = sources[0] if guard is None else guard[2]
     for one, other in () if source.parts or factor.parts else ((source, factor), (factor, source)):
         for found in _inside(algebra, one, other):
-            whole = found if guard is None else algebra.guards.guarded(guard[0], guard[1], found)
+            whole = found if guard is None else algebra.guards.guard(guard[0], guard[1], found)
             view = algebra.settle(dims, [whole])
             if algebra.is_familiar(view):
                 return view
@@ -237,7 +237,7 @@ def _product(algebra: Algebra, left: Addend, right: Addend) -> Addend:
     for guarded, other in ((left, right), (right, left)):
         guard = algebra.guards.guard_of(guarded)
         if guard is not None:
-            return algebra.guards.guarded(guard[0], guard[1], _product(algebra, guard[2], other))
+            return algebra.guards.guard(guard[0], guard[1], _product(algebra, guard[2], other))
     number, operands = 1, [(left.term, left.access), (right.term, right.access)]
     if algebra.terms.roots:
         number, operands = in_pairs(algebra.terms, *operands)

@@ -119,7 +119,7 @@ def _standing(algebra: Algebra, addend: Addend, folded: dict[int, Dim]) -> tuple
         return standing(algebra.terms, addend, folded)
     value, region, body = guard
     inner = standing(algebra.terms, body, folded)
-    return None if inner is None else (algebra.guards.guarded(value, region, inner[0]), inner[1])
+    return None if inner is None else (algebra.guards.guard(value, region, inner[0]), inner[1])
 
 
 def _folds(
@@ -186,9 +186,9 @@ def _fold(
     inner = _summed(algebra, addend) if kind == "sum" else None
     if inner is not None and algebra.terms.children(hole) == inner[:1]:
         axes = algebra.terms.axes(hole)
-        return algebra.part(coefficient, *algebra.terms.nested(*inner, axes, region), found.access)
+        return algebra.part(coefficient, *algebra.terms.nest(*inner, axes, region), found.access)
     if addend.parts or kind == "product":
-        return Addend(coefficient, algebra.terms.ranged(hole, region), found.access, addend.parts)
+        return Addend(coefficient, algebra.terms.set_range(hole, region), found.access, addend.parts)
     return algebra.part(coefficient, hole, region, found.access)
 
 
@@ -244,7 +244,7 @@ def combine(algebra: Algebra, kind: str, values: Sequence[Value]) -> Value:
     """The elementwise reduction of several values of one shape, as an all-reduce computes it."""
     cut = split_alike(values)
     if cut is not None:
-        return cut.joined([combine(algebra, kind, row) for row in cut.rows])
+        return cut.join([combine(algebra, kind, row) for row in cut.rows])
     views = align([v for v in values if isinstance(v, View)])
     if kind == "sum":
         return _whole(algebra, algebra.add(views, [ONE] * len(views)))
@@ -341,7 +341,7 @@ class Cut:
         """Whether every part is one element long."""
         return all(_row_length(row[0], self.axis, self.outer) == 1 for row in self.rows)
 
-    def joined(self, results: Sequence[Value]) -> Value:
+    def join(self, results: Sequence[Value]) -> Value:
         """One value from a result for each part."""
         return assemble(results, self.axis, self.outer)
 

@@ -47,7 +47,7 @@ class Reuse:
         self._lifter.check_budget()
         if any(self._like(source, start) for source in reversed(self._sources)):
             self._lifter.steps["reused"] += self._length
-            self._lifter.algebra.used("(as an earlier layer)")
+            self._lifter.algebra.count_use("(as an earlier layer)")
             return
         stop = start + self._length
         if len(self._sources) == _MOST_TEMPLATES:
@@ -55,7 +55,7 @@ class Reuse:
             return
         journal = self._lifter.journal
         first = 0 if journal is None else len(journal.entries)
-        trace = self._lifter.traced(lambda: self._run.stretch(self._entries, start, stop))
+        trace = self._lifter.trace_afresh(lambda: self._run.stretch(self._entries, start, stop))
         source = self._source(start, trace, (first, 0 if journal is None else len(journal.entries)))
         if source is not None:
             self._sources.append(source)

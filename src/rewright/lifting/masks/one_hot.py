@@ -31,11 +31,11 @@ def collapse(algebra: Algebra, addend: Addend, var: int, length: Dim, lengths: S
     if term is None:
         return None
     window = regions.preimage(regions.intervals(0, length), scale, constant)
-    index = algebra.closed(View((), tuple(position)))
+    index = algebra.close(View((), tuple(position)))
     replaced = tuple(_at_index(i, var) for i in body.access)
     read = take(algebra.terms, Addend(body.coefficient, body.term, replaced, body.parts), [index])
-    tested = algebra.facts.tested(term, lengths)
-    return [algebra.guards.guarded(tested, window, a) for a in read]
+    tested = algebra.facts.name_operand(term, lengths)
+    return [algebra.guards.guard(tested, window, a) for a in read]
 
 
 def _at_index(index: tuple[Dim, tuple[tuple[int, Dim], ...]], var: int) -> tuple[Dim, tuple[tuple[int, Dim], ...]]:

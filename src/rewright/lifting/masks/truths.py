@@ -63,7 +63,7 @@ def _of_truth(algebra: Algebra, direction: str, view: View, number: Fraction | N
     if number is None or len(view.addends) != 1:
         return None
     (one,) = view.addends
-    one = algebra.closed(view) if one.parts else one
+    one = algebra.close(view) if one.parts else one
     if one.coefficient != 1 or not is_truth(algebra.terms, one.term):
         return None
     no, yes = (_COMPARED[direction](less * (value - number)) for value in (0, 1))
@@ -94,14 +94,14 @@ def _is_infinity(algebra: Algebra, view: View) -> bool:
 
 
 def _is_positive(algebra: Algebra, view: View) -> bool:
-    addend = algebra.closed(view)
+    addend = algebra.close(view)
     operand = addend.term, addend.access
     return addend.coefficient > 0 and is_positive(algebra.terms, operand, ranges_of(algebra.terms.window))
 
 
 def _is_finite_maximum(algebra: Algebra, view: View) -> bool:
     """Whether a view is a maximum of finite numbers, which is remembered, so that the verdict says it."""
-    addend = algebra.closed(view)
+    addend = algebra.close(view)
     operand = addend.term, addend.access
     if not is_maximum(algebra.terms, addend.term):
         return False
@@ -125,7 +125,7 @@ def integer_test(algebra: Algebra, view: View, wanted: Region) -> View:
     if answer is not None:
         return algebra.constant(view.dims, 1.0) if answer else algebra.zero(view.dims)
     term, region = _first_test(algebra, term, region)
-    term = algebra.facts.tested(term, lengths)
+    term = algebra.facts.name_operand(term, lengths)
     return View(view.dims, (algebra.guards.indicator(term, region),))
 
 

@@ -81,7 +81,7 @@ def _together(terms: Terms, one: Item, other: Item, horizon: int) -> Item | None
     if total is None or total.term >= horizon or not set(ranges) <= variables_in(total.access):
         return None
     fold = terms.fold_over("sum", (total.term, total.access), ranges)
-    found = terms.ranged(fold.hole, whole(fold.box))
+    found = terms.set_range(fold.hole, whole(fold.box))
     return (total.coefficient, found, fold.access) if found < horizon else None
 
 

@@ -148,7 +148,7 @@ def _closed(algebra: Algebra, factor: Factor) -> Operand:
     if factor.region is None:
         return factor.term, factor.access
     region = widen_region(algebra.terms, factor.term, factor.access, factor.region, algebra.known) or factor.region
-    return algebra.terms.ranged(factor.term, region), factor.access
+    return algebra.terms.set_range(factor.term, region), factor.access
 
 
 def _addend(algebra: Algebra, product: Product, under: Sequence[Operand]) -> Addend:

@@ -65,7 +65,7 @@ class Algebra:
         self.terms.quotients = cancel_inverses if quotients else None
         self.terms.finite = _finite if quotients else None
         self.facts = Facts(self.terms)
-        self.filler = Filler(self.terms, self.facts.allowed)
+        self.filler = Filler(self.terms, self.facts.allowed_values)
         self.guards = Guards(self)
         self.recognise: Callable[[Addend], Addend | None] | None = None
         """Which term of the sequential program a sum is that is made in other steps, where that is asked for."""
@@ -91,7 +91,7 @@ class Algebra:
         if self.plain:
             self.effort_for_outputs = EFFORT_FOR_ROWS * min(ranks, _MOST_RANKS)
 
-    def used(self, law: str) -> None:
+    def count_use(self, law: str) -> None:
         """Count one use of a law."""
         self.laws[law] = self.laws.get(law, 0) + 1
 
@@ -112,7 +112,7 @@ class Algebra:
         if self.sequential:
             closed = self.filler.fill(addend)
             for hole, region in addend.parts:
-                self.terms.mark(self.known, self.terms.ranged(hole, region))
+                self.terms.mark(self.known, self.terms.set_range(hole, region))
             return closed
         even = self._even(addend) or (self._unmasked(addend) if self.quotients else None)
         return addend if even is None else self.filler.fill(even)
@@ -143,10 +143,10 @@ class Algebra:
         return replace(addend, coefficient=addend.coefficient * prod(often, start=ONE), parts=parts)
 
     def _is_known(self, hole: int, region: Region) -> bool:
-        closed = self.terms.closed(hole, region)
+        closed = self.terms.find_closed(hole, region)
         if closed is not None and closed in self.known:
             return True
-        return isinstance(self.terms.label(hole), Guard) and self.filler.unguarded(hole, region) is not None
+        return isinstance(self.terms.label(hole), Guard) and self.filler.drop_guard(hole, region) is not None
 
     def settle(self, dims: tuple[Digits, ...], addends: Sequence[Addend]) -> View:
         """The view of a sum: equal addends merge, regions of the same fold add up, closed ones become one term."""
@@ -226,7 +226,7 @@ class Algebra:
                     alike.setdefault((hole, access, coefficient), []).append(term)
         for (hole, access, coefficient), parts in alike.items():
             if len(parts) > 1:
-                found = terms.closed(hole, regions.add([terms.region(term) for term in parts]))
+                found = terms.find_closed(hole, regions.add([terms.region(term) for term in parts]))
                 if found is not None and found in self.known:
                     for term in (*parts, found):
                         terms.see(term)
@@ -330,7 +330,7 @@ class Algebra:
             return []
         return [Addend(total.coefficient, total.term, total.access, tuple(sorted(together.items())))]
 
-    def closed(self, view: View) -> Addend:
+    def close(self, view: View) -> Addend:
         """The view as one closed addend; zero has coefficient zero."""
         addends = self.solid(view, linear=False)
         if not addends:
@@ -345,7 +345,7 @@ class Algebra:
         """The view as one term with its coefficient inside; it becomes an anchor for longer sums."""
         if not view.addends:
             return self.terms.freeze(Addend(Fraction(0), self.terms.one, ()))
-        term, access = self.terms.freeze(self.closed(view))
+        term, access = self.terms.freeze(self.close(view))
         return term, access
 
     def integer(self, view: View) -> tuple[Fraction, Fraction, Operand | None]:

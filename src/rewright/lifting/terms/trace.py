@@ -37,13 +37,13 @@ class Trace:
     """Operators without laws of which more was used than that they are what they are."""
     _known: set[int] = field(default_factory=set[int])
 
-    def made(self, term: int, label: Label, children: tuple[int, ...]) -> None:
+    def note_term(self, term: int, label: Label, children: tuple[int, ...]) -> None:
         """A term was made, or found where it was made before."""
         if term not in self._known:
             self._known.add(term)
             self.events.append((term, label, children))
 
-    def seen(self, term: int) -> None:
+    def note_use(self, term: int) -> None:
         """The label and the children of a term were used."""
         if term not in self._known:
             self._known.add(term)
@@ -53,9 +53,9 @@ class Trace:
         """All that another trace noted, behind what this one did."""
         for term, label, children in other.events:
             if label is None:
-                self.seen(term)
+                self.note_use(term)
             else:
-                self.made(term, label, children)
+                self.note_term(term, label, children)
         self.pinned |= other.pinned
         self.marks += other.marks
         self.opened |= other.opened

@@ -89,7 +89,7 @@ class Calls:
         values = update_inputs(tensors, run(tensors))
         held = {item.path: item.tensor for item in reached.state.held}
         with torch.no_grad():
-            return results.made(values, tensors | held, self.constants), ""
+            return results.make(values, tensors | held, self.constants), ""
 
     def lines(self) -> list[str]:
         """What the kernels are for, and what they return, in words."""
@@ -109,10 +109,10 @@ class Calls:
         """What is known of such a call, or else how it differs from the one that was looked at last."""
         why = ""
         for number, known in enumerate(self.known):
-            said = known.guard.violated(reached, state, tensors)
+            said = known.guard.violation(reached, state, tensors)
             if not said:
                 if known.guard.reached is not reached:
-                    self.known[number] = known = replace(known, guard=known.guard.refreshed(reached))
+                    self.known[number] = known = replace(known, guard=known.guard.refresh(reached))
                     self.reached = known.guard.reached
                 return known
             why = why or said

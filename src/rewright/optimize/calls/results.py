@@ -86,7 +86,7 @@ class Results:
         """Whether something returned lies in the memory of an input."""
         return any(isinstance(leaf, Place) and isinstance(leaf.home, str) for leaf in self.leaves)
 
-    def made(
+    def make(
         self, values: Mapping[str, torch.Tensor], inputs: Mapping[str, torch.Tensor], taken: Sequence[torch.Tensor]
     ) -> Any:
         """The returned value; what is new of it is in no memory of inputs, another result, or what is ``taken``."""

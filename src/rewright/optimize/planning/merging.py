@@ -93,7 +93,7 @@ def _together(
     for names in _matches(anchors, host, guest):
         renamed = {old: variable_index(new) for old, new in names.items()}
         stores = tuple(
-            replace(s, axes=tuple(names[a] for a in s.axes), value=reader.renamed(s.value, renamed))
+            replace(s, axes=tuple(names[a] for a in s.axes), value=reader.rename(s.value, renamed))
             for s in guest.stores
         )
         # A loop of one index that the host has not is one more of its grid.

@@ -256,7 +256,7 @@ class _Writer(Loads):
             if not isinstance(factor, int):
                 raise NoGraph(f"the index {index} has no form in operators")
             if isinstance(atom, Variable) and atom.name.startswith("@"):
-                iota, axes = self.converted(self.value(self.table.named(atom.name)), dtype)
+                iota, axes = self.converted(self.value(self.table.named_integer(atom.name)), dtype)
             else:
                 iota, axes = self.atom(atom, dtype)
             if factor != 1:

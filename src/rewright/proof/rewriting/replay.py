@@ -74,7 +74,7 @@ def _applied(graph: Graph, stage: Stage, where: str, checked: Checked, worn: Wor
     why = why_not_filled(graph, stage, checked.taken)
     if why is not None:
         raise Refused(f"{where}: {why}")
-    if not worn.by(stage, checked.taken, made, places):
+    if not worn.advance(stage, checked.taken, made, places):
         raise Refused(f"{where}: what rounding made of a number is rounded again and again")
     return made
 

@@ -62,14 +62,14 @@ def spots_of(case: Case, proof: Proof, ran: Ran) -> list[Spot]:
 
 def _by_memory(case: Case, proof: Proof, ran: Ran) -> Iterator[Spot]:
     """Where ranks read memory before it is written, if outputs change with what is in it."""
-    spoiled = [] if ran.twin is None else ran.twin.spoiled()
+    spoiled = [] if ran.twin is None else ran.twin.spoiled_outputs()
     outputs = tuple(name for name in _by_importance(proof.failed) if name in spoiled)
     for reading in readings(case.program, outputs)[:_MOST_PLACES] if outputs else ():
         message = f"{reading} ({_wrong(outputs)})"
         wanted, held = "what is written there", "what was there before, or a part of both"
         where = Where(None, reading.rank, reading.position)
         finding = Finding(reading.kind, message, None, reading.place, wanted, held, None, None, where=where)
-        repair = reading.mended(case.program)
+        repair = reading.add_waits(case.program)
         yield Spot(finding, outputs, () if repair is None else (repair,), is_sure=True)
 
 
@@ -78,7 +78,7 @@ def _by_values(case: Case, proof: Proof, ran: Ran, *, guess: bool = False) -> It
     if not ran.is_different or ran.twin is None:
         return
     search = search_trial(ran.twin, ran.result)
-    expected = ran.expected(case)
+    expected = ran.expected_outputs(case)
     remaining = [name for name in _by_importance(proof.failed) if name in ran.result.wrong_outputs]
     for _ in range(_MOST_PLACES):
         found = search.first(remaining, expected, guess=guess) if search is not None and remaining else None
@@ -98,7 +98,7 @@ def _by_values(case: Case, proof: Proof, ran: Ran, *, guess: bool = False) -> It
 
 
 def _spot_by_values(case: Case, ran: Ran, search: Search, found: Divergence, outputs: Sequence[str]) -> Spot:
-    expected = ran.expected(case)
+    expected = ran.expected_outputs(case)
     told = Teller(search).tell(found)
     wanted = str(expected[found.output]) if found.cause == "output" and found.output in expected else told.expected
     sites = [dict(enumerate(place)) for place in told.places]
@@ -139,7 +139,7 @@ def _spot_by_terms(
 ) -> Spot:
     origin = localiser.origin(parting)
     partial = bool(parting.partial) or "Partial" in relation.placement
-    mail = next((m for one in (parting, origin) if one and (m := localiser.received(one.rank, one.position))), None)
+    mail = next((m for one in (parting, origin) if one and (m := localiser.message_of(one.rank, one.position))), None)
     if mail is not None and origin is not None:
         origin, partial = None, False  # what one rank makes of a message is no addend that others have the rest of
     what = describe_node(parting.node)

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from itertools import chain
 
 from rewright import ops
+from rewright.blame.counterparts import nearby_attributes
 from rewright.blame.counterparts import replacements as like_counterpart
-from rewright.blame.counterparts import unlike
 from rewright.blame.editing import same_occurrence
 from rewright.blame.localise import Localiser
 from rewright.blame.nearest_law import why_not
@@ -144,7 +144,7 @@ def _repair_there(case: Case, proof: Proof, ran: Ran, spot: Spot, cut: Cut, dead
     likely: Iterator[Repair] = iter(())
     if spot.search is not None and spot.divergence is not None:
         likely = like_counterpart(at.sequential, at.program, spot.search, spot.divergence)
-    likely = chain(likely, unlike(at.sequential, at.program, cut.sequential, cut.place))
+    likely = chain(likely, nearby_attributes(at.sequential, at.program, cut.sequential, cut.place))
     repairs = chain(likely, nearby(at, ran_at, spot.sites, [HERE]))
     there = proved_repair(at, [*proof.failed, HERE], repairs, [HERE], deadline)
     if there is None or not there.proof.failed:

@@ -161,14 +161,14 @@ def _chosen(draft: Draft, within: Within) -> Draft:
     live = kept_places(graph)
 
     def make(builder: GraphBuilder, position: int, node: Node, operands: tuple[int, ...]) -> int | None:
-        made = decided(builder, position, node, operands) if position in live else None
+        made = decide(builder, position, node, operands) if position in live else None
         if made is None:
             is_input = isinstance(node.op, ops.Input)
             made = builder.input(names[position], node.op) if is_input else builder.add(node.op, *operands)
         places[position] = made
         return made
 
-    def decided(builder: GraphBuilder, position: int, node: Node, operands: tuple[int, ...]) -> int | None:
+    def decide(builder: GraphBuilder, position: int, node: Node, operands: tuple[int, ...]) -> int | None:
         if isinstance(node.op, ops.Select):
             truth = _truth(facts[node.operands[0]])
             if truth is None:
@@ -184,7 +184,7 @@ def _chosen(draft: Draft, within: Within) -> Draft:
             return None if truth is None else builder.add(ops.Constant(node.type, (truth,)))
         return None
 
-    found = draft.rebuilt(make, within=within)
+    found = draft.rebuild(make, within=within)
     return _chosen(found, Within(within.inputs)) if taken and found is not draft else draft
 
 

@@ -49,8 +49,8 @@ class Draft:
     counted_after: int | None = None
     """After so many changes arithmetic of short integers was written out; None where it was not yet."""
 
-    def rebuilt(self, make: Maker, law: str = "", within: Within = NOWHERE) -> Draft:
-        """The program with some nodes made anew, as :func:`rewright.ir.rebuilding.rebuilt` has it."""
+    def rebuild(self, make: Maker, law: str = "", within: Within = NOWHERE) -> Draft:
+        """The program with some nodes made anew, as :func:`rewright.ir.rebuilding.rebuild` has it."""
         after, places = with_places(self.graph, make)
         puts = dict(_puts(self.graph, after, places))
         if not puts:
@@ -64,18 +64,18 @@ class Draft:
         ``law`` is that of this program, if it is known already.
         """
         make = law or LAWS[name](self.graph, self.facts)
-        return self.rebuilt(as_maker(self.graph, make, positions), name)
+        return self.rebuild(as_maker(self.graph, make, positions), name)
 
     @cached_property
     def facts(self) -> Sequence[Facts]:
         """What every node may be wherever the program is defined, as the checker knows it."""
         return facts_within(self.graph, NOWHERE, counts=self.counted_after is not None)
 
-    def pruned(self) -> Draft:
+    def remove_dead_nodes(self) -> Draft:
         """The program without nodes that neither an output nor another rank needs."""
         return replace(self, graph=remove_dead_nodes(self.graph))
 
-    def counted(self, ranges: Mapping[str, Bound] | None) -> Draft:
+    def insert_wrapping(self, ranges: Mapping[str, Bound] | None) -> Draft:
         """The program with arithmetic of short integers written out; as it is where there are no ``ranges``."""
         graph = self.graph if ranges is None else insert_wrapping(self.graph, ranges)
         return replace(self, graph=graph, counted_after=len(self.changes))

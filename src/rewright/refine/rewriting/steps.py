@@ -56,7 +56,7 @@ class Steps:
 
     checked: Checked = field(default_factory=Checked)
 
-    def taken(self, draft: Draft) -> Iterator[Taken]:
+    def premises(self, draft: Draft) -> Iterator[Taken]:
         """What the numbers of a draft take for granted; what is not a number takes nothing."""
         for change in draft.changes:
             puts = {position: put for position, put in change.puts.items() if not put.leaves}

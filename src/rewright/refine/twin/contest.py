@@ -121,12 +121,12 @@ class Contest:
     def first(self, *, thorough: bool) -> Contradiction | None:
         """The first draw that tells the programs apart."""
         for draw in self.draws(thorough=thorough):
-            found = self.tried(draw)
+            found = self.try_draw(draw)
             if found is not None:
                 return found
         return None
 
-    def tried(self, draw: Draw) -> Contradiction | None:
+    def try_draw(self, draw: Draw) -> Contradiction | None:
         """What a draw says; None where nothing can be run on it, or no output differs."""
         try:
             ran = self._run(draw)
@@ -151,7 +151,7 @@ class Contest:
                 return None  # it reads out of range, and nothing is claimed
             if any(np.isfinite(value).any() or not value.size for value in sequential.values()):
                 break
-        held = self.twin.held(inputs, draw.seed, draw.trial)
+        held = self.twin.rank_values(inputs, draw.seed, draw.trial)
         ranks = run_ranks(self.twin.program.graphs, held, schedule=self.twin.schedule, settle=notes[1:])
         found = self._parts((sequential, [rank.outputs for rank in ranks]))
         return _Ran(inputs, held, found, any(note.changed for note in notes))

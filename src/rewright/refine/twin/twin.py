@@ -87,7 +87,7 @@ class Twin:
         """
         expected = dict(self.program.outputs)
         if expect is not None:
-            expected = self.resized(expect)
+            expected = self.resize_placements(expect)
         found: TwinResult | None = None
         count = self.draws.trials if trials is None else trials
         for trial in range(count):
@@ -103,7 +103,7 @@ class Twin:
             found = replace(one, trials=trial + 1, largest_error=error)
         return found or TwinResult(None, "no trial was asked for")
 
-    def resized(self, placements: Mapping[str, Placement]) -> dict[str, Placement]:
+    def resize_placements(self, placements: Mapping[str, Placement]) -> dict[str, Placement]:
         """Placements of outputs at the sizes of the programs that the twin was made from, at those of the twin."""
         return {name: self._resized(name, p) for name, p in placements.items() if name in self.sequential.outputs}
 
@@ -138,7 +138,7 @@ class Twin:
         except RewrightError as error:
             return TwinResult(None, f"the sequential program cannot be executed: {error}")
         try:
-            held = self.held(inputs, seed, trial)
+            held = self.rank_values(inputs, seed, trial)
             ranks = run_ranks(self.program.graphs, held, keep=keep or None, schedule=self.schedule)
         except RewrightError as error:
             why = f"the sequential program runs, and the distributed one fails: {error}"
@@ -150,7 +150,7 @@ class Twin:
         keep = [frozenset(range(len(graph))) for graph in self.program.graphs]
         return self.run_trial(seed, trial, keep, frozenset(range(len(self.sequential))))
 
-    def held(self, inputs: Mapping[str, Array], seed: int, trial: int) -> list[dict[str, Array]]:
+    def rank_values(self, inputs: Mapping[str, Array], seed: int, trial: int) -> list[dict[str, Array]]:
         """What every rank is given of the inputs, and of memory that nothing was written to; raises RewrightError."""
         generator = np.random.default_rng((seed, trial, 1))
         held = local_inputs(inputs, self.program.inputs, self.program.mesh, generator)
@@ -163,7 +163,7 @@ class Twin:
             given |= draw_unwritten(graph, generator)
         return held
 
-    def spoiled(self) -> list[str]:
+    def spoiled_outputs(self) -> list[str]:
         """The outputs that change with what is in memory that ranks read before it is written."""
         if not any(map(is_unspecified, chain(*(graph.inputs for graph in self.program.graphs)))):
             return []

@@ -109,7 +109,7 @@ class Context:
                     self._bridge.pop()
 
     @contextmanager
-    def under(self, guard: Guard, polarity: bool) -> Generator[None]:
+    def assume(self, guard: Guard, polarity: bool) -> Generator[None]:
         """A scope in which a guard holds, or does not."""
         with self.scope():
             self.add(guard, polarity)

@@ -183,7 +183,7 @@ class Denoter:
             try:
                 value = body(symbol(name))
                 if kind in ("sum", "product", "last"):
-                    value = each(self.context, self._functions.settled, value)
+                    value = each(self.context, self._functions.settle, value)
             finally:
                 self._variables.pop()
         if kind == "sum" and not (is_float and self._grade == "move"):
@@ -282,9 +282,9 @@ class Denoter:
 
         return each(self.context, leaf, *arguments)
 
-    def settled(self, leaf: Leaf) -> Value:
+    def settle(self, leaf: Leaf) -> Value:
         """A value as a choice between a number and an infinity, where it is a maximum that may be one of nothing."""
-        return self._functions.settled(leaf)
+        return self._functions.settle(leaf)
 
     def bitwise(self, name: str, arguments: tuple[Value, ...], dtype: DType = DType.I64) -> Value:
         """A bitwise function of integers."""
@@ -436,7 +436,7 @@ class _Reader:
         if target == DType.BOOL.value:
             return value if source is DType.BOOL else self.denoter.apply("compare_NE", (value, ZERO), source.is_float)
         if target.startswith(("i", "ui")) and source.is_float:
-            return each(self.context, truncate, each(self.context, self.denoter.settled, value))
+            return each(self.context, truncate, each(self.context, self.denoter.settle, value))
         if self.denoter.exact_casts or target == source.value or holds(DType(target), source):
             return value
         return self.denoter.opaque(f"convert_{target}", (value,), not DType(target).is_float)

@@ -26,7 +26,7 @@ from rewright.terms.normal.guards import Choice, Guard, NotANumber, Value, at_le
 from rewright.terms.normal.maxima import mapped_largest, members
 from rewright.terms.normal.powers import exponential, power
 from rewright.terms.normal.presence import counts_contradict
-from rewright.terms.normal.products import rebuilt
+from rewright.terms.normal.products import rebuild
 from rewright.terms.normal.ranged import Item, Largest, PrefixSum
 from rewright.terms.normal.regrouping import outside_of_binders, regroupings, with_atom
 from rewright.terms.normal.signs import is_positive
@@ -93,7 +93,7 @@ def _by_cases(context: Context, guard: Guard, left: Value, right: Value, undefin
     if decided is not None:
         return difference(context, _arm(left, guard, decided), _arm(right, guard, decided), undefined)
     for polarity in (True, False):
-        with context.under(guard, polarity):
+        with context.assume(guard, polarity):
             found = difference(context, _arm(left, guard, polarity), _arm(right, guard, polarity), undefined)
         if found is not None:
             return found
@@ -220,7 +220,7 @@ class _Unifier:
         if isinstance(atom, Base):
             return self.polynomial(atom.value)
         if isinstance(atom, Function):
-            return rebuilt(self.context, atom, tuple(self.polynomial(a) for a in atom.arguments))
+            return rebuild(self.context, atom, tuple(self.polynomial(a) for a in atom.arguments))
         if isinstance(atom, Symbol):
             bounds = self.context.bounds(atom.name)
             if bounds is not None and self.context.equal(polynomial(atom), bounds[0]):

@@ -168,7 +168,7 @@ class Functions:
             return leaves[0]
         return self.opaque(name, leaves, record.has("whole"), record.laws.sort)
 
-    def settled(self, leaf: Leaf) -> Value:
+    def settle(self, leaf: Leaf) -> Value:
         """A value as a choice between a number and an infinity, where it is a maximum that may be one of nothing."""
         atom = may_be_infinite(leaf)
         if atom is None or not isinstance(leaf, Polynomial) or is_present(self.context, atom):
@@ -179,7 +179,7 @@ class Functions:
     def _by_presence(self, name: str, leaves: tuple[Value, ...], is_float: bool) -> Value | None:
         """A function where a maximum is one of nothing, and where it is not; None where no argument is such a one."""
         for position, leaf in enumerate(leaves):
-            found = self.settled(leaf) if isinstance(leaf, (Polynomial, Infinite)) else leaf
+            found = self.settle(leaf) if isinstance(leaf, (Polynomial, Infinite)) else leaf
             if not isinstance(found, Choice):
                 continue
             infinite = (*leaves[:position], found.yes, *leaves[position + 1 :])

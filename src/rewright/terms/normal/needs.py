@@ -121,7 +121,7 @@ def met_where_a_number(context: Context, need: Need, given: list[Need], other: V
     for polarity, arm in ((True, other.yes), (False, other.no)):
         if context.decide(other.guard) is (not polarity):
             continue
-        with context.under(other.guard, polarity):
+        with context.assume(other.guard, polarity):
             if not met_where_a_number(context, need, given, arm):
                 return False
     return True
@@ -155,7 +155,7 @@ def _follows_by_cases(context: Context, need: Need, given: list[Need], depth: in
     if guard is None:
         return False
     for polarity in (True, False):
-        with context.under(guard, polarity):
+        with context.assume(guard, polarity):
             if not (counts_contradict(context) or _follows_by_cases(context, need, given, depth - 1)):
                 return False
     return True

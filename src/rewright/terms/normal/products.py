@@ -71,10 +71,10 @@ def multiplied(context: Context, factors: Polynomial, integer: bool) -> Polynomi
 
 def rebuild_function(context: Context, atom: Function, values: Values) -> Polynomial:
     """A function with symbols replaced."""
-    return rebuilt(context, atom, tuple(substitute(context, a, values) for a in atom.arguments))
+    return rebuild(context, atom, tuple(substitute(context, a, values) for a in atom.arguments))
 
 
-def rebuilt(context: Context, atom: Function, arguments: tuple[Polynomial, ...]) -> Polynomial:
+def rebuild(context: Context, atom: Function, arguments: tuple[Polynomial, ...]) -> Polynomial:
     """A function of other arguments, in normal form."""
     if atom.name == "log":
         return logarithm(arguments[0])

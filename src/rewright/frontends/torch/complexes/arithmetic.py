@@ -93,7 +93,7 @@ def _added(func: Any, a: Part, b: Part, alpha: float) -> Part:
 
 
 def _by_parts(func: Any, x: Complex) -> Complex:
-    return x.seen(func(x.parts))
+    return x.with_parts(func(x.parts))
 
 
 def _conjugated(func: Any, x: Complex) -> Complex:

@@ -37,7 +37,7 @@ class Complex(torch.Tensor):
     def __init__(self, parts: torch.Tensor, conjugate: bool = False) -> None:
         super().__init__()
 
-    def seen(self, parts: torch.Tensor) -> Complex:
+    def with_parts(self, parts: torch.Tensor) -> Complex:
         """Other elements of the same memory, or a copy: conjugates where this one shows conjugates."""
         return Complex(parts, self.conjugate)
 

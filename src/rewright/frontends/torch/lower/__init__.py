@@ -20,7 +20,7 @@ from rewright.frontends.torch.traced import TracedProgram
 from rewright.ir.errors import CaptureError
 from rewright.ir.graph import Graph
 from rewright.ops.reference.simplifying import SimplifyingBuilder
-from rewright.proof.unwritten import unwritten
+from rewright.proof.unwritten import unwritten_places
 
 __all__ = ["lower"]
 
@@ -54,7 +54,7 @@ def lower(traced: TracedProgram, *, guards_queries: bool = False, opaque: bool =
 
 def _memory(graph: Graph) -> list[str]:
     """What is taken for granted of memory that is read before anything was written to it."""
-    lines = {graph.nodes[position].span: None for position in unwritten(graph)}
+    lines = {graph.nodes[position].span: None for position in unwritten_places(graph)}
     return [f"what the memory of {line} holds before it is written are finite numbers" for line in lines]
 
 

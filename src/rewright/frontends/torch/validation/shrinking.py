@@ -31,7 +31,7 @@ def shrink_call(call: Cut) -> Iterator[Cut]:
     for related, kept in (_product, ()), (_combination, ()), (_product, small), (more, small):
         if numbers:
             table = _table(numbers, related, kept)
-            yield call.resized(lambda number, table=table: table.get(number, number))
+            yield call.resize(lambda number, table=table: table.get(number, number))
     elements = sum(math.prod(leaf.shape) for leaf in call.leaves) + sum(map(math.prod, call.results))
     if elements <= (_MOST_VIEWED if call.name in tables.VIEWS else _MOST_ELEMENTS):
         yield call

@@ -144,7 +144,7 @@ def hoist_values(
         return table.plain("multiply", (top, table.plain("divide", (table.constant(1.0, e.dtype), bottom))))
 
     feature = k.kernel.features.name if k.kernel.features is not None else ""
-    work = work.changed(lambda e: table.replace(e, inverse))
+    work = work.map_expressions(lambda e: table.replace(e, inverse))
     found = {n: (table.replace(w, inverse), item) for n, (w, item) in weights.items()}
     places: dict[int, Element] = {}
     stack = [*work.values(), *(w for w, _ in found.values())]

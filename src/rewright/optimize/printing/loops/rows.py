@@ -44,7 +44,7 @@ def enter_row(k: Context, row: Scope) -> None:
 
 def bind_state(k: Context, scope: Scope, running: Running) -> None:
     """Give the value of a finished reduction a name."""
-    text = writer(k).finished(running, state(k, running), lambda e: Element(k.states[e.number], ROW))
+    text = writer(k).finish(running, state(k, running), lambda e: Element(k.states[e.number], ROW))
     finish = running.update.finish
     if finish is not None:
         inverse = _wide_inverse(k, finish)

@@ -90,7 +90,7 @@ def renew(k: Context, row: Scope, sweep: Sweep, running: Running) -> None:
     assert running.value.bound is not None
     memory, kind, real = state(k, running), running.value.bound.kind, k.computed(running.value.dtype)
     factor = _factor(k, row, running)
-    lets, before = writer(k).moved(running, memory, factor, _new, BEGIN)
+    lets, before = writer(k).move(running, memory, factor, _new, BEGIN)
     row.add(*lets)
     part = Name(f"part{number}")
     if number in sweep.exact:
@@ -122,9 +122,9 @@ def renew_features(k: Context, row: Scope, sweep: Sweep, running: Running) -> No
         names = known_to_growth(running)
         for e in growth.coefficients:
             rate = k.scopes.fresh("rate")
-            row.add(Let(rate, writer(k).closed(e, names), k.real))
+            row.add(Let(rate, writer(k).inline(e, names), k.real))
             names[e.number] = Name(rate)
-        grown = call("add", memory, writer(k).grown(growth, names, lambda e: _before(k, sweep, e), BEGIN))
+        grown = call("add", memory, writer(k).grow(growth, names, lambda e: _before(k, sweep, e), BEGIN))
         row.add(Loop("f", size, (Assign(memory, grown if factor is None else call("multiply", grown, factor)),)))
     elif factor is not None:
         loop = Loop("f", size, (Combine("product", memory, factor),))
@@ -156,7 +156,7 @@ def settle(k: Context, row: Scope, sweep: Sweep) -> None:
         )
     for running in sweep.settled:
         assert running.update.growth is not None
-        grown = writer(k).grown(running.update.growth, names, of, whole(size))
+        grown = writer(k).grow(running.update.growth, names, of, whole(size))
         change = Combine("sum", of(running.value), grown)
         row.add(change if running.factors is None else Loop("f", whole(k.features), (change,)))
     for estimate, _ in sweep.remainders:

@@ -104,7 +104,7 @@ def _sweep(k: Context, c: Block, sweep: Sweep) -> bool:
     for part in parts:
         _loop(k, loops, sweep, part, lefts)
     c.add(*(descriptors.statements if descriptors is not None else ()), *loops.body)
-    c.add(*writer(k, c.inner()).settled(k.table, sweep, lambda e: state(k, e)))
+    c.add(*writer(k, c.inner()).settle(k.table, sweep, lambda e: state(k, e)))
     k.done.extend(sweep.running)
     return limits.is_longer_later()
 

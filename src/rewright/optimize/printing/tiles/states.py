@@ -69,7 +69,7 @@ def finish_reduction(k: Context, c: Block, running: Running) -> Name:
     text: Scalar = state(k, running.value)
     if running.value.dtype is DType.BOOL:
         text = call("to_bool", text)
-    text = writer(k, c).finished(running, text, lambda e: state(k, e))
+    text = writer(k, c).finish(running, text, lambda e: state(k, e))
     if running.update.finish is not None:
         text = call("multiply", text, value(k, c, running.update.finish))
     name = k.fresh("v")
@@ -88,7 +88,7 @@ def grow_state(k: Context, c: Block, running: Running) -> Scalar:
     """A state with what it grows by for all that was seen; as it is where it does not grow."""
     if running.update.growth is None:
         return state(k, running.value)
-    added = writer(k, c).grown(running.update.growth, known_to_growth(running), old, BEGIN)
+    added = writer(k, c).grow(running.update.growth, known_to_growth(running), old, BEGIN)
     return call("add", state(k, running.value), added)
 
 
@@ -115,7 +115,7 @@ def renew(k: Context, c: Block, sweep: Sweep, running: Running, source: Expressi
         raise RewrightError(f"no Triton for a reduction of kind {e.bound.kind}; use target='cpu'")
     part = Name(f"part{number}")
     c.add(Let(part.text, call(f"row_{kind}", Name(f"whole{number}"))), Let(f"old{number}", memory))
-    lets, before = writer(k, c).moved(running, memory, scale, lambda x: state(k, x), BEGIN)
+    lets, before = writer(k, c).move(running, memory, scale, lambda x: state(k, x), BEGIN)
     c.add(*lets)
     is_exact = number in sweep.exact
     if is_exact:

@@ -74,7 +74,7 @@ def index(k: Context, c: Block, place: Index) -> Sum:
     terms: list[tuple[Scalar, int]] = []
     for atom, factor in place.terms:
         if isinstance(atom, Variable):
-            text = value(k, c, k.table.named(atom.name)) if atom.name.startswith("@") else c.places[atom.name]
+            text = value(k, c, k.table.named_integer(atom.name)) if atom.name.startswith("@") else c.places[atom.name]
         elif isinstance(atom, (Quotient, Remainder)) and isinstance(atom.divisor, int):
             known = span(atom.numerator, k.ranges)
             if known is None or known[0] < 0:

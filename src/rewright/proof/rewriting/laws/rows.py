@@ -35,7 +35,7 @@ class Rows:
 
     def __call__(self, builder: GraphBuilder, position: int, places: Mapping[int, int]) -> int | None:
         """What is computed with chosen rows, or a sum of it over the places, as a sum over all rows."""
-        own, node = self.summed(position), self._graph.nodes[position]
+        own, node = self.summed_rows(position), self._graph.nodes[position]
         part = self.part(position if own is None else own)
         rows = self.rows(part)
         if not part or rows is None or len(part) * rows > MOST or not node.type.dtype.is_float:
@@ -44,7 +44,7 @@ class Rows:
         # A sum over the places is taken row by row, as programs that go over all rows have it.
         return _added(builder, cases if own is None else [builder.add(node.op, case) for case in cases])
 
-    def summed(self, position: int) -> int | None:
+    def summed_rows(self, position: int) -> int | None:
         """What a node adds up over places of a choice, beside which it does not depend on any."""
         node = self._graph.nodes[position]
         is_sum = isinstance(node.op, ops.Reduce) and node.op.kind == "sum" and position not in self.followed
