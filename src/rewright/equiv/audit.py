@@ -26,7 +26,7 @@ from rewright.proof.certificate import Certificate
 from rewright.proof.checker import SECONDS, Audit, OtherPrograms, Refused, Store
 from rewright.proof.checker import audit as check_core
 from rewright.proof.rewriting.evidence import Checked
-from rewright.proof.rewriting.replay import Replayed, lost_conditions, passing, premises, replay, sentences
+from rewright.proof.rewriting.replay import Replayed, lost_needs, passing, premises, replay, sentences
 from rewright.proof.unwritten import with_own_memory
 from rewright.proof.wrapping import wrapping_inputs
 
@@ -139,7 +139,7 @@ def _rewritten(certificate: EquivalenceCertificate, base: Stated, checked: Check
     """The programs that the core begins with; what they take for granted must be stated."""
     programs = _replayed(certificate, base, checked)
     graphs = [one.graph for one in programs]
-    gone, between = lost_conditions(base.graphs, graphs), passing(programs)
+    gone, between = lost_needs(base.graphs, graphs), passing(programs)
     for one in gone:
         if one.is_violated:
             raise Refused(f"the proof rests on a condition that cannot hold: {sentences([one])[0]}")

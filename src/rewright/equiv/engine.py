@@ -194,12 +194,8 @@ def _judged(
     rules = synthesise_rules(lemmas, prover, known, deadline) if verdict.status == "proved" else ()
     verdict.stats.seconds["rules"] = time.perf_counter() - before
     fields = {name: getattr(verdict, name) for name in verdict.__dataclass_fields__}
-    fields["assumptions"] = (
-        *verdict.assumptions,
-        *ready.assumptions,
-        *buffers.assumptions(list(unseen)),
-        *weights.guessed,
-    )
+    unread = buffers.assumptions(list(unseen))
+    fields["assumptions"] = (*verdict.assumptions, *ready.assumptions, *unread, *weights.guessed)
     fields["notes"] = (
         *verdict.notes,
         *(pair.precision() if verdict.status == "proved" else ()),
@@ -261,7 +257,7 @@ def _doubt(verdict: Verdict, pair: _Pair, captured: _Captured, values: Values | 
     if (loose.left, loose.right.graphs) != (ready.left, ready.right.graphs) and pair.of(loose).agrees():
         return ROUNDED
     if may_be_rounding(verdict):
-        before, after = (pair.twin(), pair.of(again((nudge(ready.tables[0]), nudge(ready.tables[1])))).twin())
+        before, after = pair.twin(), pair.of(again((nudge(ready.tables[0]), nudge(ready.tables[1])))).twin()
         if before is not None and after is not None and explains(before, after):
             return ROUNDED
     return ""

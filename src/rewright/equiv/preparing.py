@@ -34,7 +34,7 @@ from rewright.ir.graph import Graph
 from rewright.ir.placement import RankProgram
 from rewright.proof.rewriting.numbers.closed import taken_sentences
 from rewright.proof.rewriting.numbers.taken import MOST
-from rewright.proof.rewriting.replay import lost_conditions
+from rewright.proof.rewriting.replay import lost_needs
 from rewright.proof.wrapping import wrapping, wrapping_inputs
 from rewright.refine.rewriting.drafts import Draft, graphs_of
 from rewright.refine.rewriting.steps import Steps
@@ -66,7 +66,7 @@ class Prepared:
 
     def replacing(self, graphs: Sequence[Graph]) -> Prepared:
         """As it is where these are compared: what they no longer need, and the captured programs do, is assumed."""
-        gone = lost_conditions(self.stated.graphs, graphs)
+        gone = lost_needs(self.stated.graphs, graphs)
         violated = "".join(sentences([one for one in gone if one.is_violated])[:1])
         known = tuple(text for text in self.assumptions if text not in self.conditions)
         conditions = tuple(text for text in sentences(gone) if text not in known)

@@ -134,9 +134,7 @@ def phases(sweep: Sweep, kernel: Kernel) -> list[list[Running]]:
     return found or [[]]
 
 
-def shared_parts(
-    earlier: Sequence[Expression], later: Sequence[Expression], worth: Mapping[int, bool]
-) -> list[Expression]:
+def overlap(earlier: Sequence[Expression], later: Sequence[Expression], worth: Mapping[int, bool]) -> list[Expression]:
     """The largest parts of later values that earlier ones compute anyway and that are worth a place in memory."""
     available = {e.number for e in walk(*earlier)}
     found: dict[int, Expression] = {}

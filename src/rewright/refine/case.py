@@ -35,4 +35,4 @@ class Ran:
 
     def expected_outputs(self, case: Case) -> dict[str, Placement]:
         """What is expected of the outputs, at the sizes of the twin."""
-        return {} if self.twin is None else self.twin.resize_placements(case.expected)
+        return {} if self.twin is None else self.twin.rescale(case.expected)

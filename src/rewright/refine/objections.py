@@ -165,9 +165,7 @@ def _contests(pair: Run, *, proved: bool) -> list[Contest]:
     found: list[Contest] = []
     for twin in _with_values(twins, pair):
         unclaimed = pair.unclaimed and at_sizes(pair.unclaimed, twin.resize.sizes)
-        placements = (
-            twin.compare(trials=1).placements if pair.placements is None else twin.resize_placements(pair.placements)
-        )
+        placements = twin.compare(trials=1).placements if pair.placements is None else twin.rescale(pair.placements)
         known = {name: p for name, p in placements.items() if p is not None}
         found.append(Contest(twin, known, unclaimed, pair.tolerance))
     return found

@@ -79,9 +79,7 @@ def smallest(case: Case, ran: Ran) -> Counterexample | None:
         tiny = shrink_programs(twin.sequential, twin.program, twin.schedule, Resize(shapes))
         if isinstance(tiny, Unsupported):
             return found
-        expected = twin.resize_placements(
-            {name: p for name, p in case.expected.items() if name in case.sequential.outputs}
-        )
+        expected = twin.rescale({name: p for name, p in case.expected.items() if name in case.sequential.outputs})
         example = tiny.compare(expect=expected, stop_early=True).counterexample
     except RewrightError:
         return found

@@ -21,7 +21,7 @@ from rewright.proof.ledger import Refused
 from rewright.proof.rewriting.evidence import NUMBERS, Checked
 from rewright.proof.rewriting.lemma import Lemma
 from rewright.proof.rewriting.numbers.closed import Taken, compare_closed, taken_sentences
-from rewright.proof.rewriting.replay import Replayed, lost_conditions, passing, sentences
+from rewright.proof.rewriting.replay import Replayed, lost_needs, passing, sentences
 from rewright.proof.rewriting.stages import Rewriting, Splice, Stage, splice_stage
 from rewright.proof.wrapping import insert_wrapping
 from rewright.refine import refine
@@ -104,7 +104,7 @@ def sealed_for(
     program = replace(base.right, graphs=tuple(after[1:]))
     if not is_about(core, after[0], program, Checked(), counts=False):
         return None
-    gone = lost_conditions(base.graphs, after)
+    gone = lost_needs(base.graphs, after)
     wanted = tuple(
         dict.fromkeys((*describe(ranges), *taken_sentences(numbers(rewritings)), *sentences(gone), *sentences(between)))
     )

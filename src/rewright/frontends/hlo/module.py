@@ -243,9 +243,7 @@ class Module:
 
     def map_instructions(self, change: Callable[[Computation, Instruction], Instruction]) -> Module:
         """The module with every instruction changed."""
-        return replace(
-            self, computations={name: own.map_instructions(change) for name, own in self.computations.items()}
-        )
+        return replace(self, computations={name: c.map_instructions(change) for name, c in self.computations.items()})
 
     def computation(self, name: str) -> Computation:
         """A computation by name; raises RewrightError for one that does not exist."""

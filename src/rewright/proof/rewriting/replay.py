@@ -74,7 +74,7 @@ def _applied(graph: Graph, stage: Stage, where: str, checked: Checked, worn: Wor
     why = why_not_filled(graph, stage, checked.taken)
     if why is not None:
         raise Refused(f"{where}: {why}")
-    if not worn.advance(stage, checked.taken, made, places):
+    if not worn.follow(stage, checked.taken, made, places):
         raise Refused(f"{where}: what rounding made of a number is rounded again and again")
     return made
 
@@ -145,7 +145,7 @@ def stage_assumptions(steps: Sequence[Step]) -> tuple[str, ...]:
     conditions: list[Obligation] = []
     for step in steps:
         pairs = zip(step.before, step.within, strict=True)
-        conditions += lost_conditions(step.before, step.after, [known(graph, own) for graph, own in pairs])
+        conditions += lost_needs(step.before, step.after, [known(graph, own) for graph, own in pairs])
     violated = next((one for one in conditions if one.is_violated), None)
     if violated is not None:
         raise Refused(f"the proof rests on a condition that cannot hold: {sentences([violated])[0]}")
@@ -161,9 +161,7 @@ def premises(rewritings: Sequence[Rewriting], checked: Checked) -> tuple[str, ..
     return taken_sentences(one for lemma in lemmas for one in checked.taken.get(lemma.key, ()))
 
 
-def lost_conditions(
-    before: Sequence[Graph], after: Sequence[Graph], assumed: Sequence[Assumed] = ()
-) -> list[Obligation]:
+def lost_needs(before: Sequence[Graph], after: Sequence[Graph], assumed: Sequence[Assumed] = ()) -> list[Obligation]:
     """Conditions of programs as they were captured that are none of what they were rewritten to.
 
     A step holds where both programs are defined: what the second one no longer needs is still needed for it, unless it
@@ -199,7 +197,7 @@ __all__ = [
     "Narrowed",
     "Replayed",
     "Step",
-    "lost_conditions",
+    "lost_needs",
     "narrow_programs",
     "passing",
     "premises",

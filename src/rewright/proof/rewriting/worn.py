@@ -25,7 +25,7 @@ class Worn:
     def __init__(self, graph: Graph) -> None:
         self._times = [0] * len(graph.nodes)
 
-    def advance(
+    def follow(
         self, stage: Stage, taken: Mapping[str, Sequence[Taken]], made: Graph, places: Mapping[int, int]
     ) -> bool:
         """Go on to the program that a stage made; whether no number went through too many steps.

@@ -87,7 +87,7 @@ class Twin:
         """
         expected = dict(self.program.outputs)
         if expect is not None:
-            expected = self.resize_placements(expect)
+            expected = self.rescale(expect)
         found: TwinResult | None = None
         count = self.draws.trials if trials is None else trials
         for trial in range(count):
@@ -103,7 +103,7 @@ class Twin:
             found = replace(one, trials=trial + 1, largest_error=error)
         return found or TwinResult(None, "no trial was asked for")
 
-    def resize_placements(self, placements: Mapping[str, Placement]) -> dict[str, Placement]:
+    def rescale(self, placements: Mapping[str, Placement]) -> dict[str, Placement]:
         """Placements of outputs at the sizes of the programs that the twin was made from, at those of the twin."""
         return {name: self._resized(name, p) for name, p in placements.items() if name in self.sequential.outputs}
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from rewright.ir.types import DType
 from rewright.optimize.kernel import Running, Sweep
-from rewright.optimize.phases import Work, new_estimates, phases, shared_parts
+from rewright.optimize.phases import Work, new_estimates, overlap, phases
 from rewright.optimize.printing.loops.context import BEGIN, COLUMN, COLUMNS, ROW, ROWS, Context
 from rewright.optimize.printing.loops.packing import Factors, hoist_values, pack_tile, product
 from rewright.optimize.printing.loops.rows import enter_row
@@ -99,7 +99,7 @@ def _run_phases(k: Context, tile: Tile, row: Scope) -> None:
         for estimate in new_estimates(phase, known):
             estimate_mean(k, row, estimate)
         later = [e for p in roots[number + 1 :] for e in p]
-        keep = [e for e in shared_parts(roots[number], later, worth) if e.number not in saved]
+        keep = [e for e in overlap(roots[number], later, worth) if e.number not in saved]
         with k.scopes.block(sweep.lane.name) as loop:
             loop.add(Let(sweep.lane.name, total(BEGIN, COLUMN), DType.I64))
             loop.names.update({n: element_at(name, (ROW, tile.lanes), COLUMN) for n, name in tile.products.items()})
