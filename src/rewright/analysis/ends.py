@@ -1,4 +1,4 @@
-"""Between which numbers the elements of a program's nodes lie, for those of which two ends are known."""
+"""Intervals that the elements of a program's nodes lie in, where both ends are known."""
 
 from __future__ import annotations
 

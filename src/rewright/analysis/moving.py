@@ -32,6 +32,6 @@ def readers_behind(
 
 
 def moved_operands(node: Node) -> tuple[int, ...]:
-    """The operands of which the elements of a node are elements; none where it computes."""
+    """The operands that a node takes its elements from; none where it computes."""
     op = node.op
     return tuple(node.operands[k] for k in op.moves(len(node.operands))) if isinstance(op, ops.TensorOperator) else ()

@@ -50,7 +50,7 @@ class Setting:
 
     given: Given = field(default_factory=lambda: _NOTHING)
     floats: Facts = REAL
-    """What a float input may be of which nothing is given."""
+    """What a float input may be where nothing is given about it."""
     is_rounded: bool = False
     """Whether floats are those of a machine, which overflow and underflow, in place of exact reals."""
     decides: bool = True

@@ -40,11 +40,11 @@ _LAYOUT = (ops.Layout, ops.Convert)
 _READ = 5
 """How much later than operators that are wrong those are tried that they read."""
 _AHEAD = 32
-"""Operators after an exchange of which one becomes what the left program has."""
+"""The operators after an exchange, one of which becomes what the left program has."""
 _SOON = 5
-"""So many operators after an exchange that helps everything is right."""
+"""Everything is right this many operators after an exchange that helps."""
 _HARDLY = 1
-"""More than so many are right after one of the first operators that differ, after one that helped in another layer, and
+"""More than this many are right after one of the first operators that differ, after one that helped in another layer, and
 after one that is taken where no other helps."""
 
 

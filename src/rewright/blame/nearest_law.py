@@ -33,7 +33,7 @@ def why_not(localiser: Localiser, rank: int, position: int | None) -> str:
 
 
 class _At:
-    """The programs, and a rank of which something is asked."""
+    """The programs, and the rank that a question is about."""
 
     def __init__(self, localiser: Localiser, rank: int) -> None:
         self.localiser, self.rank, self.lifted = localiser, rank, localiser.ranks[rank]
@@ -45,7 +45,7 @@ class _At:
         return self.lifter.values[number] if 0 <= number < len(self.lifter.values) else None
 
     def open(self, node: Node, position: int) -> str:
-        """A sum of which only a part has been added up."""
+        """A partial sum."""
         told = self._part(self.value(position))
         if not told:
             operands = ((p, self._part(self.value(p))) for p in node.operands)

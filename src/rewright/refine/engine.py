@@ -114,7 +114,7 @@ def answer(
     asked = _Asked((sequential, program), relations, expect, budget, deadline, *how)
     verdict: Verdict | None = None
     for question in questions(sequential, program):
-        # Of later questions no more than a proof counts: what is wrong is told of the first.
+        # For later questions only a proof counts: errors are reported for the first one.
         found = _answer(question, asked if verdict is None else replace(asked, explain=False))
         if verdict is None or found.status == "proved":
             verdict = found
@@ -208,7 +208,7 @@ def _answer(question: Question, asked: _Asked, drafts: Sequence[Draft] = ()) -> 
     if not asked.explain:
         return told.unknown(_said_of(proof.failed, proof, "not related"), proof.relations)
     found = _failed(case, values, proof, asked, told)
-    # That programs part is shown by all numbers, and where they part is told best without those out of range.
+    # All numbers show that programs differ; where they differ is clearer without those out of range.
     return less if less is not None and less.status == found.status == "refuted" else found
 
 

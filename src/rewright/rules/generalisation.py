@@ -39,7 +39,7 @@ _MOST_NODES = 120
 
 
 def generalise(left: Graph, right: Graph, seconds: float = 3.0) -> Scheme | None:
-    """The widest scheme that was proved of which two programs are an instance; None where there is none.
+    """The widest proved scheme that has two programs as an instance; None where there is none.
 
     Tried are all sizes that may be free; none that an equation relates to others; then none of one equation.
     """
@@ -78,7 +78,7 @@ def _first_proved(schemes: Iterable[Scheme], deadline: float) -> Scheme | None:
 
 
 def _schemes(sides: Sides, shared: Mapping[_Key, str], fixed: Sequence[Sequence[Place]]) -> Iterator[Scheme]:
-    """Schemes of which programs are an instance, with some sizes fixed; those first whose numbers are freest."""
+    """Schemes that have programs as an instance, with some sizes fixed; the most general numbers come first."""
     places, found = _placed(sides, shared)
     for group in fixed:
         places.fix(group)

@@ -40,7 +40,7 @@ class Outcome:
 
 
 def run_task(task: Task) -> Outcome:
-    """The outcome of a claim; input that cannot be used is told as its error."""
+    """The outcome of a claim; input that cannot be used becomes an error."""
     started = time.perf_counter()
     before = os.getcwd(), list(sys.path)
     try:

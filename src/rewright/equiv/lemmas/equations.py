@@ -44,7 +44,7 @@ class Prover:
         return self.known[key]
 
     def covering(self, left: Graph, right: Graph) -> Scheme | None:
-        """A proved scheme of which two programs are an instance."""
+        """A proved scheme that has two programs as an instance."""
         if not self.schemes and not self.claimed:
             return None
         sides = canonical(left, right)
@@ -59,7 +59,7 @@ class Prover:
         return None
 
     def generalise(self, left: Graph, right: Graph, seconds: float) -> Scheme | None:
-        """A proved scheme of which two programs are an instance, made of them where there is none yet."""
+        """A proved scheme that has two programs as an instance; it is made from them where there is none yet."""
         found = self.covering(left, right)
         if found is None:
             found = generalise(left, right, seconds)

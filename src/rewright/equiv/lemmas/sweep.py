@@ -37,7 +37,7 @@ from rewright.refine.relations.known import Relations
 
 _MOST_COMPUTED = 4096
 _MOST_FAILURES = 12
-"""After so many tensors of which nothing was proved, although something new was tried, no more are."""
+"""The sweep stops after this many tensors without a proof although something new was tried."""
 _NEARBY = 24
 """Operators between two leaves of a part that are looked through."""
 _MOST_ATTEMPTS = 6

@@ -59,7 +59,7 @@ class Value:
 Number = float | int | bool
 Operand = Value | Number | SizeExpr
 Unknown = Callable[[str, str, TensorType], int]
-"""Makes a tensor of which nothing is known but its type: (what it is, name of the node, type) -> position."""
+"""Makes a tensor that is known by type alone: (what it is, name of the node, type) -> position."""
 
 _Any = TypeVar("_Any", bound=Callable[..., Any])
 

@@ -142,7 +142,7 @@ def round_(c: Context, x: Value, *, decimals: int) -> int:
 
 @TABLE.register("aten.signbit.default")
 def signbit(c: Context, x: Value) -> int:
-    """Whether a number is below zero, or the zero of which the inverse is."""
+    """Whether a number is below zero, or the zero whose inverse is."""
     if not x.dtype.is_float:
         return _is(c.b, "LT", x.position, 0)
     return _negative(c.b, x.position)

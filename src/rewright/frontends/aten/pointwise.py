@@ -23,7 +23,7 @@ from rewright.ops.reference import building as rb
 
 TABLE = Table()
 _SHORT = 16
-"""Integers of at most so many bits are packed weights, of which shifts take parts."""
+"""Integers of at most this many bits are packed weights, and shifts take them apart."""
 
 
 def _unary(op: ops.Elementwise) -> Callable[[Context, Value], int]:
@@ -191,7 +191,7 @@ def _floor_remainder(c: Context, x: int, divisor: int) -> int:
 
 
 def _power_of_two(c: Context, places: Operand) -> int:
-    """What a shift by so many places multiplies by; raises UnsupportedOperator where it is no number of the type."""
+    """The factor of a shift by some places; raises UnsupportedOperator where it is no number of the type."""
     kind = c.result().dtype
     bits = int(kind.value.lstrip("ui")) - (0 if kind.is_unsigned else 1) if kind.is_integer else 0
     if not isinstance(places, int) or not 0 <= places < bits:

@@ -65,7 +65,7 @@ def lower(module: Module, devices: int | None = None, interface: Interface | Non
 
 
 def lower_device(module: Module, devices: int, device: int) -> Graph:
-    """The graph of one device, of a module that was compiled for this device of so many.
+    """The graph of one device, of a module that was compiled for several.
 
     Raises RewrightError for a module that is malformed, and for one of another number of devices.
     """
@@ -143,7 +143,7 @@ def _counts(module: Module, devices: int | None) -> tuple[int, int]:
 
 
 def _numbered(module: Module, count: int) -> tuple[int, int]:
-    """Replicas and partitions of so many devices: collectives with channels are among partitions."""
+    """The numbers of replicas and partitions among devices: collectives with channels are among partitions."""
     channel = any(entry.attribute("channel_id") is not None for entry in _instructions(module))
     return (1, count) if channel else (count, 1)
 

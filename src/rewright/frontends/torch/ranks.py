@@ -230,7 +230,7 @@ def _lowered(traced: TracedRank) -> _Lowered:
 
 
 def _assembled(ranks: Sequence[_Lowered], mesh: Mesh, checked: Sequence[Validation]) -> RankProgram:
-    """The program of lowered ranks; what was checked of them is told once, with the first one."""
+    """The program of lowered ranks; what was checked of them is reported once, with the first one."""
     notes = list(dict.fromkeys(note for rank in ranks for note in rank.notes))
     if mesh.size > 1 and not any(rank.collectives for rank in ranks):
         notes.append(

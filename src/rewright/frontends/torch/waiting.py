@@ -232,7 +232,7 @@ def _crossed(ranks: Sequence[Sequence[Call]], groups: Sequence[Sequence[Group]])
 
 
 def _which(groups: Sequence[Group], call: Call) -> str:
-    """A group of which there are several of the same ranks, in words."""
+    """A group in words, where several have the same ranks."""
     same = [group for group in groups if group.own and frozenset(group.ranks) == frozenset(call.ranks)]
     made = f"made at {same[call.tag].where}" if call.tag < len(same) else "of them"
     shown = ", ".join(map(str, call.ranks))

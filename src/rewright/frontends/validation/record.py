@@ -15,7 +15,7 @@ EQUAL = "equal"
 KINDS = (Kind.USUAL, Kind.CONSTANTS, Kind.TIES, Kind.ZEROS, Kind.LARGE, Kind.INFINITE)
 """What a call is run on."""
 _NAMED = 2
-"""So many reasons are named in a sentence, each with so many operators."""
+"""The most reasons named in a sentence, and the most operators for each."""
 
 
 @dataclass(frozen=True)

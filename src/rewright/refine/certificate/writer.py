@@ -32,7 +32,7 @@ from rewright.refine.relations.known import Relations
 _SECONDS = 5.0
 """For one fact about an input."""
 _SECONDS_FOR_COMPUTED = 2.0
-"""For all attempts in vain at facts about what is computed, most of which no step needs."""
+"""For all attempts in vain at facts about what is computed, most of which are needed by no step."""
 _MOST_ARRANGED = 4
 """Windows of more axes are not tried in every order."""
 

@@ -26,7 +26,7 @@ from rewright.refine.twin.twin import Twin
 from rewright.refine.verdict import Finding, OutputRelation, Where
 
 _MOST_PLACES = 3
-"""Later places usually follow from the first; they are told only up to a readable number."""
+"""Later places usually follow from the first; only a readable number of them is reported."""
 _MOST_SLIPS = 96
 
 

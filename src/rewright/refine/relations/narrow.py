@@ -81,14 +81,14 @@ def _assumed(drafts: Sequence[Draft]) -> tuple[str, ...]:
 
 
 def _at(draft: Draft, number: int) -> Graph:
-    """The program after so many changes."""
+    """The program after a number of changes."""
     return draft.changes[number].before if number < len(draft.changes) else draft.graph
 
 
 def _indices(graph: Graph) -> Iterator[_Hope]:
     """That inputs which are indices as they are given are in range of the smallest axis that they are indices of.
 
-    None of inputs of which a program tells a negative number apart: labels that do not count are meant to be given.
+    None of inputs whose negative numbers a program treats specially: labels that do not count are meant to be given.
     """
     classes = value_classes(graph)
     sizes: dict[str, int] = {}

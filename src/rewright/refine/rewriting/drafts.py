@@ -47,7 +47,7 @@ class Draft:
     graph: Graph
     changes: tuple[Change, ...] = ()
     counted_after: int | None = None
-    """After so many changes arithmetic of short integers was written out; None where it was not yet."""
+    """The number of changes before arithmetic of short integers was written out; None where it was not yet."""
 
     def rebuild(self, make: Maker, law: str = "", within: Within = NOWHERE) -> Draft:
         """The program with some nodes made anew, as :func:`rewright.ir.rebuilding.rebuild` has it."""

@@ -28,7 +28,7 @@ _PLACED = "the rewrite of {0} at {1} is not shown to compute the same: {2}"
 
 
 class NotShown(RewrightError):
-    """A step of which nothing that the checker knows says that it computes the same."""
+    """Raised for a step that nothing in the checker proves to compute the same."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class Steps:
         return Rewriting(tuple(stages[:count]), tuple(stages[count:]))
 
     def stages(self, draft: Draft, *, counts: bool) -> tuple[Stage, ...]:
-        """The stages of a draft, short integers of which have no end with ``counts``; raises NotShown."""
+        """The stages of a draft, whose short integers are unbounded with ``counts``; raises NotShown."""
         return tuple(self._stage(change, counts=counts) for change in draft.changes)
 
     def _numbers(self, lemma: Lemma) -> tuple[Taken, ...] | None:

@@ -39,7 +39,7 @@ _EFFORT, _STEPS = 1 << 25, 5000
 """Elements and operators that are computed in all draws together, more or less."""
 _FEWEST = 2
 _CLEAR = 16
-"""Whole numbers are others, and not only rounded, where results differ by so many units of the last digit."""
+"""Results that differ by this many units in the last digit differ by more than rounding."""
 _ON = {
     Kind.USUAL: "random inputs",
     Kind.CONSTANTS: "inputs at or near the constants of the programs",

@@ -26,7 +26,7 @@ def undefined_nodes(graph: Graph, values: Mapping[int, Array], *, poles: bool) -
 
 
 def uncastable(graph: Graph, values: Mapping[int, Array]) -> Iterator[int]:
-    """Casts of floats to integers that do not hold them, of which every machine makes something else."""
+    """Casts of floats to integers that do not fit: the result depends on the machine."""
     for position, node in enumerate(graph.nodes):
         kind = node.type.dtype
         if isinstance(node.op, ops.Convert) and kind.is_integer and values[node.operands[0]].dtype.kind == "f":

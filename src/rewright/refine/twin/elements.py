@@ -16,7 +16,7 @@ from rewright.ops.base import Array
 _CLOSE = 1e-5
 """Numbers closer than this, relative to their own size, are one number that was rounded."""
 _TIMES = 8
-"""A difference is none of rounding where it is so many times what coarse rounding changes."""
+"""A difference this many times larger than what coarse rounding changes is no rounding error."""
 _RUNS = 4
 
 

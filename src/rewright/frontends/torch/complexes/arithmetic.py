@@ -49,7 +49,7 @@ def _spread(factor: Any) -> Any:
 
 
 def _joined(real: Part, imaginary: Part, like: tuple[Part, ...]) -> Complex:
-    """The parts of a result, of which one may be a number."""
+    """The parts of a result; one of them may be a number."""
     tensor = next(x for x in (real, imaginary, *like) if isinstance(x, torch.Tensor))
     full = [x if isinstance(x, torch.Tensor) else torch.full_like(tensor, x) for x in (real, imaginary)]
     return join_parts(full[0], full[1])
@@ -102,7 +102,7 @@ def _conjugated(func: Any, x: Complex) -> Complex:
 
 
 def _shown_conjugated(func: Any, x: Complex) -> Complex:
-    """The same memory, of which the conjugates are seen."""
+    """The same memory, seen as conjugates."""
     return Complex(_aten.alias(x.parts), not x.conjugate)
 
 

@@ -50,7 +50,7 @@ def is_communication(operator: Any) -> bool:
 
 
 class Exchange(TorchDispatchMode):
-    """One rank's access to the others. What depends on the program's inputs is told along with the values."""
+    """One rank's access to the others. Whether values depend on the program's inputs is passed along with them."""
 
     def __init__(self, rank: int, ask: Ask, groups: Callable[[], dict[str, Communicator]]) -> None:
         TorchDispatchMode.__init__(self)  # pyright: ignore[reportUnknownMemberType]
