@@ -44,8 +44,8 @@ _AHEAD = 32
 _SOON = 5
 """Everything is right this many operators after an exchange that helps."""
 _HARDLY = 1
-"""More than this many are right after one of the first operators that differ, after one that helped in another layer, and
-after one that is taken where no other helps."""
+"""More than this many are right after one of the first operators that differ, after one that helped in another layer,
+and after one that is taken where no other helps."""
 
 
 @dataclass(frozen=True)

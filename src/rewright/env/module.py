@@ -34,7 +34,7 @@ class HloModule:
 
     @property
     def has_program(self) -> bool:
-        """Whether it was made of a program, of which the proto is written when it is asked for."""
+        """Whether it was made of a program, whose proto is written on demand."""
         return isinstance(self._source, Module)
 
     @cached_property

@@ -214,7 +214,7 @@ class _Proof:
         position: int,
         whole: Callable[[Place], Place],
     ) -> str | None:
-        """Compare with a view at an index of these digits, of which the outermost may be a number."""
+        """Compare with a view at an index of these digits; the outermost may be a number."""
         with self._context.scope():
             digits, place = self._index(dims, outermost)
             if self._is_empty(dims):
@@ -351,7 +351,7 @@ def allowed_guards(value: Polynomial, region: Region, size: Callable[[Dim], Poly
 
 
 def _cut_in(digits: tuple[Dim, ...], count: Dim) -> tuple[Dim, ...]:
-    """The digits of an index, of which one is cut in two where the first digits are then an index below ``count``."""
+    """The digits of an index, one of them cut in two if that makes the first digits an index below ``count``."""
     rest = count
     for number, length in enumerate(digits):
         inner = divide(length, rest)

@@ -40,7 +40,7 @@ class Relations:
             self._blocks.setdefault((block.rank, block.held), []).append(block)
         self._given: dict[tuple[int, str], int] = {}
         self._windows: dict[object, tuple[Tensor, int]] = {}
-        """For windows of tensors of which the same is known, one that was verified, and its term."""
+        """For windows of tensors with the same facts, one that was verified, and its term."""
 
     def inputs(self) -> None:
         """Verify that every input is what its relation says of it; raises Refused."""
@@ -104,7 +104,7 @@ class Relations:
             self._windows[known] = claimed, term
 
     def _from_blocks(self, rank: int, name: str, kind: TensorType, value: int, where: str) -> None:
-        """A tensor that is put together from windows of sequential inputs, each of which is stated."""
+        """A tensor that is put together from windows of sequential inputs, each of them stated."""
         ledger, sequential = self._ledger, self._ledger.graphs[0]
         for block in self._blocks[rank, name]:
             source = sequential.inputs.get(block.name)

@@ -56,7 +56,7 @@ def insert_wrapping(graph: Graph, given: Mapping[str, Bound] = _ANYTHING) -> Gra
 
 
 def wrapping_inputs(graphs: Sequence[Graph]) -> frozenset[str]:
-    """Inputs of which numbers are made that may not fit into their types."""
+    """Inputs from which numbers are computed that may not fit into their types."""
     return frozenset(
         name
         for graph in graphs

@@ -48,7 +48,7 @@ def _row_major(shape: Shape) -> bool:
 
 
 def has_fusions(program: Module) -> bool:
-    """Whether a program has fusions, of which XLA:CPU may leave layouts out."""
+    """Whether a program has fusions, whose layouts XLA:CPU may leave out."""
     return any(i.opcode == "fusion" for c in program.computations.values() for i in c.instructions.values())
 
 

@@ -289,7 +289,7 @@ def _guard_all(algebra: Algebra, value: Operand, region: Region, view: View) -> 
 
 
 def _cut(algebra: Algebra, value: Operand, body: Addend) -> list[Addend]:
-    """A guarded body in parts on each of which guards inside the value are decided."""
+    """A guarded body in parts, so that guards inside the value are decided on each."""
     inner = None if body.parts else algebra.guards.guard_of(body)
     if inner is None:
         return [body]

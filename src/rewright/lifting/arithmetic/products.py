@@ -19,7 +19,7 @@ from rewright.lifting.terms.index import Index, compose, magnitude, rename, vari
 from rewright.lifting.terms.value import Digits
 
 _MOST_DISTRIBUTED = 6
-"""A factor is tried in each of so many addends."""
+"""A factor is tried in each of at most this many addends."""
 _MOST_PLACES = 2
 """Factors that are read at more single indices are not looked for among the sequential program's products."""
 

@@ -110,7 +110,7 @@ class Reuse:
     def _write_down(self, source: _Source, start: int, instance: Instance) -> None:
         journal, places, first = self._lifter.journal, self._entries.places, self._run.first
         if journal is None or source.entries[0] == source.entries[1]:
-            return  # a stretch of inputs only, of which the relations tell
+            return  # a stretch of inputs only, which the relations describe
         shifts: dict[int, int] = {}
         for (program, position), (_, later) in zip(
             places[source.start : source.start + self._length], places[start : start + self._length], strict=True

@@ -59,7 +59,7 @@ def nothing(term: int) -> bool:
 
 
 class Expansion:
-    """Polynomials of terms, each made once, of at most so many products.
+    """Polynomials of terms, each made once, with a bound on their products.
 
     The terms that ``kept`` says stay factors, whatever they are made of. With ``only``, a polynomial of anything else
     is too long.

@@ -212,7 +212,7 @@ class Recogniser:
             return None
 
     def _among(self, wanted: Sum, expansion: Expansion) -> Addend | None:
-        """The sequential term of which a polynomial is a multiple."""
+        """The sequential term that a polynomial is a multiple of."""
         terms = self._algebra.terms
         for other in self._candidates(wanted):
             products = self._products(other, expansion)

@@ -68,7 +68,7 @@ class Facts:
             self.looked_up[term] = [window]
 
     def name_operand(self, operand: Operand, lengths: Sequence[Dim]) -> Operand:
-        """The integer operand of a test, under a name of its own where elements are read of which no fact speaks."""
+        """The integer operand of a test, under a name of its own where it reads elements without facts."""
         windows = [(term, hull(access, lengths)) for term, access in read_by(self._terms, operand)]
         for term, window in windows:
             known = self.looked_up.get(term)

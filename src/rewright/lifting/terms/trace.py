@@ -34,7 +34,7 @@ class Trace:
     marks: list[tuple[set[int], int]] = field(default_factory=list[tuple[set[int], int]])
     """Sets that a term was put in."""
     opened: set[int] = field(default_factory=set[int])
-    """Operators without laws of which more was used than that they are what they are."""
+    """Operators without laws of which more than their identity was used."""
     _known: set[int] = field(default_factory=set[int])
 
     def note_term(self, term: int, label: Label, children: tuple[int, ...]) -> None:

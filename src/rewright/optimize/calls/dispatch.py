@@ -54,7 +54,7 @@ class Calls:
 
     @staticmethod
     def of(program: Any, args: Sequence[Any], kwargs: Mapping[str, Any], capture: Capture) -> Calls:
-        """Look at a program and its first call; raises RewrightError where calls cannot be told apart."""
+        """Look at a program and its first call; raises RewrightError where calls cannot be distinguished."""
         with CAPTURING:
             arguments = arguments_by_name(program, args, kwargs)
             owners = Owners.of(program, arguments, wrappers=True)

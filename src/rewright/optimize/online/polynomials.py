@@ -93,7 +93,7 @@ def multiply(left: Polynomial, right: Polynomial) -> Polynomial | None:
 
 
 def add(left: Polynomial, right: Polynomial, times: int = 1) -> Polynomial:
-    """The sum of a polynomial and so many times another one."""
+    """The sum of a polynomial and a multiple of another one."""
     total = dict(left)
     for monomial, coefficient in right.items():
         _add(total, monomial, coefficient * times)

@@ -17,7 +17,7 @@ from rewright.terms.index import Index, Variable
 FEW = 4
 """So many elements are computed by themselves."""
 MANY = 8
-"""And these are at least so many times fewer than all: the halves of a rotary embedding are none of them."""
+"""And these are fewer than all by at least this factor: the halves of a rotary embedding are none of them."""
 JOINED = {"sum": "add", "product": "multiply"}
 """The function of two values that a reduction repeats, where it has another name."""
 

@@ -50,7 +50,7 @@ class KernelStep:
 Step = LibraryStep | KernelStep
 
 THIN = 8
-"""A tensor is thin where it has so many times fewer elements than what it is computed from."""
+"""A tensor is thin where it has fewer elements than what it is computed from by this factor."""
 
 
 @dataclass

@@ -29,7 +29,7 @@ LEAST = 0.5
 FIRST = 0.3
 """The share of its time that a piece gets before all others were tried."""
 PATIENCE = 1.25
-"""All pieces of the first plan together may take so many times as long as one, and those of a later plan half as long
+"""All pieces of the first plan together may take this many times as long as one, and those of a later plan half as long
 as one more."""
 
 

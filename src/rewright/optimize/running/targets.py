@@ -43,7 +43,7 @@ def choose(target: Target | None, tensors: Sequence[torch.Tensor]) -> Target:
 
 
 def machine(target: Target) -> Machine:
-    """The machine that the cost model of a target is about: rough figures, of which only ratios matter."""
+    """The machine that the cost model of a target is about: rough figures; only their ratios matter."""
     if target == "cuda":
         cuda: Any = torch.cuda
         units = int(cuda.get_device_properties(0).multi_processor_count) if cuda.is_available() else 108

@@ -31,7 +31,7 @@ from rewright.terms.index import Index, Quotient, Remainder, Variable
 MOST = 1 << 22
 """Pairs of a row and an element of it that a mask is tried on."""
 MOST_CONDITIONS = 3
-"""Of so many conditions all values are tried."""
+"""Up to this many conditions, all their values are tried."""
 NONE: Chosen = MappingProxyType({})
 FARTHEST = 8
 """So many stored tensors, each computed from the next one, are looked through."""

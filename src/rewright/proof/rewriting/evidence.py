@@ -33,7 +33,7 @@ LAW = "law "
 """Before the name of a law that shows it."""
 _MOST_PARTS = 32
 Proves = Callable[[Claim, float], str | None]
-"""Why a claim is not proved within so many seconds; None where it is."""
+"""Why a claim is not proved within a number of seconds; None where it is."""
 
 
 def proves(claim: Claim, seconds: float) -> str | None:

@@ -26,7 +26,7 @@ from rewright.proof.rewriting.parts import splat
 from rewright.proof.rewriting.stages import Stage
 
 _FARTHER = 100
-"""A filling is so many times as far from zero as every number that goes into the scores that it is added to."""
+"""A filling is this many times as far from zero as every number in the scores that it is added to."""
 _MINUS_INFINITY = (-math.inf, -math.inf)
 
 

@@ -203,7 +203,7 @@ def _same_numbers(a: DType, b: DType) -> bool:
 
 
 def matches(graph: Graph, root: int, part: Graph, leaves: Mapping[str, tuple[int, ...]]) -> bool:
-    """Whether a node of a program is the result of a part, of which these nodes hold the inputs."""
+    """Whether a node of a program is the result of a part whose inputs these nodes hold."""
     return _Match(graph, part, leaves).pairs(next(iter(part.outputs.values())), root) is not None
 
 

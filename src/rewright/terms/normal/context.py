@@ -59,7 +59,7 @@ class Context:
         self._bridge: Bridge | None = None
         self._names = itertools.count()
         self.written_out = 4
-        """Sums of at most so many terms are written out."""
+        """Sums of at most this many terms are written out."""
         self.universal: dict[str, list[Universal]] = {}
         """Facts by the name of the tensor whose elements they are about."""
         self.bounded: set[str] = set()

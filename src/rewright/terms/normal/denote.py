@@ -297,7 +297,7 @@ class Denoter:
         return each(self.context, leaf, *arguments)
 
     def opaque(self, name: str, arguments: tuple[Value, ...], integer: bool) -> Value:
-        """A function of which only its arguments are known."""
+        """An uninterpreted function of its arguments."""
 
         def leaf(*leaves: Leaf) -> Value:
             return self._functions.opaque(name, leaves, integer)
@@ -542,7 +542,7 @@ class _Reader:
 
 
 _MOST_CASES = 16
-"""Longer tables are functions of which only the table is known: two are one where all of their elements are."""
+"""Longer tables are uninterpreted functions: two are equal where all of their elements are."""
 
 
 def _name(values: Sequence[float | int | bool]) -> str:

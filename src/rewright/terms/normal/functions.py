@@ -60,7 +60,7 @@ Grade = Literal["move", "assoc", "real"]
 Require = Callable[[Kind, Polynomial, str], None]
 
 TOTAL = "?total "
-"""Starts the names of functions of which only this is known: they have a value for all arguments, NaN among them."""
+"""Prefix of functions that are known to be total and nothing else: they have a value for NaN too."""
 _LINEAR = frozenset({"add", "subtract"})
 
 
@@ -482,7 +482,7 @@ def _product(*leaves: Leaf) -> Value:
 
 
 def _square_root(value: Polynomial) -> Polynomial | None:
-    """The polynomial of which a single term is the square, if it is one and no constant."""
+    """The square root of a single term, if it is a polynomial and no constant."""
     single = value.single()
     if single is None or not single[0] or single[1] < 0:
         return None

@@ -97,7 +97,7 @@ def _finite_items(context: Context, value: Polynomial) -> tuple[Item, ...]:
 
 
 def largest(context: Context, items: Iterable[Item]) -> Polynomial:
-    """The largest of several items, of which no range is empty."""
+    """The largest of several items, none with an empty range."""
     merged = _merged(context, {item.key: item for item in items})
     if not merged:
         raise TooHard("a maximum of nothing")

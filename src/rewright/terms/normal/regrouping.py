@@ -37,7 +37,7 @@ from rewright.terms.normal.uninterpreted import apply_uninterpreted
 _MOST_TERMS = 4
 """So many terms at the end of a sum are taken out of it."""
 _MOST_PARTS = 4
-"""Into so many parts a range is dealt out."""
+"""A range is dealt out into this many parts."""
 
 
 def regroupings(context: Context, value: Polynomial) -> Iterator[Polynomial]:

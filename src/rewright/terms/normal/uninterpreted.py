@@ -1,4 +1,4 @@
-"""Functions of which little more is known than that they are equal of equal arguments."""
+"""Functions that are only known to give equal values for equal arguments."""
 
 from __future__ import annotations
 

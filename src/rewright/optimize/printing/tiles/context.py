@@ -123,5 +123,5 @@ class Context:
 
 
 def padded_size(size: int) -> int:
-    """The size of a tile that holds so many elements."""
+    """The size of a tile that holds this many elements."""
     return max(16, 1 << (size - 1).bit_length())

@@ -44,7 +44,7 @@ class Part:
     high: Scalar
     work: Work
     tests: tuple[Scalar, ...] = ()
-    """Conditions of which each is enough to skip a tile."""
+    """Conditions, each sufficient to skip a tile."""
     is_whole: bool = False
     """Whether no tile of them goes over the end of the lane."""
     when: Scalar | None = None
@@ -260,7 +260,7 @@ def _index(atom: Expression, holds: bool) -> Index:
 
 
 def _everywhere(e: Expression, holds: bool, bounds: Bounds) -> list[Scalar]:
-    """Conditions of which each is enough for a condition to have a value in the whole tile."""
+    """Conditions, each sufficient for a condition to have a value in the whole tile."""
     if e.op == "not":
         return _everywhere(e.arguments[0], not holds, bounds)
     if e.op in ("and", "or"):
@@ -281,7 +281,7 @@ Atoms = list[tuple[Expression, bool]]
 
 
 def _enough(e: Expression, holds: bool) -> Atoms:
-    """Conditions of which each is enough for a condition to have a value."""
+    """Conditions, each sufficient for a condition to have a value."""
     if e.op == "not":
         return _enough(e.arguments[0], not holds)
     if (e.op == "or" and holds) or (e.op == "and" and not holds):

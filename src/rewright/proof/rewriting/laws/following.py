@@ -13,7 +13,7 @@ from rewright.proof.rewriting.laws.reading import moves_one
 
 @dataclass(frozen=True)
 class Placed:
-    """A tensor of which an element depends on an index tensor at one place alone."""
+    """A tensor whose elements each depend on an index tensor at one place alone."""
 
     core: int
     """The index tensor."""

@@ -1,4 +1,4 @@
-"""Vectors of indices of which no two are one.
+"""Vectors of pairwise different indices.
 
 The places that a ``top_k`` gives are different ones in a row. Beside the number of their row, or where rows are shared
 with what is written into, no two of them name one element.
