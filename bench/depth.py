@@ -24,9 +24,9 @@ from bench.pairs.families import SETTINGS
 from bench.pairs.reference import Logits
 from bench.tables import print_table
 from rewright.equiv.engine import equiv
-from rewright.equiv.inputs.guessing import guessed
-from rewright.equiv.inputs.weights import read_map, renamed
-from rewright.equiv.preparing import prepared
+from rewright.equiv.inputs.guessing import guess_definitions
+from rewright.equiv.inputs.weights import read_map, rename_output
+from rewright.equiv.preparing import prepare_pair
 from rewright.ir.graph import Graph
 from rewright.ir.placement import Mesh, RankProgram
 from rewright.refine.relations.known import input_relations
@@ -103,8 +103,10 @@ def twin_of(left: Graph, right: Graph, values: dict[str, Any]) -> Twin:
     """Both programs, with the weight map in front of them, at sizes that can be executed."""
     program = RankProgram((right,), Mesh.of({"rank": 1}), {}, {})
     arrays = {name: value.numpy() for name, value in values.items()}
-    weights = guessed(read_map(None, left, renamed(left, program)), left, renamed(left, program), (arrays, {}))
-    ready = prepared(left, program, weights, (arrays, {}))
+    weights = guess_definitions(
+        read_map(None, left, rename_output(left, program)), left, rename_output(left, program), (arrays, {})
+    )
+    ready = prepare_pair(left, program, weights, (arrays, {}))
     known = input_relations(ready.left, ready.right, None)
     made = make_twin(ready.left, replace(ready.right, inputs={**known.inferred.first, **known.placements}))
     assert isinstance(made, Twin), made

@@ -23,7 +23,7 @@ from typing import Any, cast
 from bench.tables import print_table
 from rewright.env.certificate import Refused, audit, certify, graph_of
 from rewright.env.episode import Episode, Settings, digest_of
-from rewright.env.hlo.editing import pruned
+from rewright.env.hlo.editing import remove_dead_code
 from rewright.env.module import HloModule
 from rewright.env.session import Session
 from rewright.env.strict import read_document
@@ -367,7 +367,7 @@ def _said(session: Session, document: Document) -> str:
         return "refused"
     if found.open:
         return "open"
-    modules = [HloModule(write(pruned(read(proto)))) for proto in (found.original, found.final)]
+    modules = [HloModule(write(remove_dead_code(read(proto)))) for proto in (found.original, found.final)]
     try:
         agrees = compare_modules(session, modules[0], modules[1], draws=("ordinary",)).agrees
     except RewrightError:

@@ -17,9 +17,9 @@ import rewright as rw
 from bench import attention
 from bench.tables import print_table
 from rewright.optimize.planning.planner import Planner
-from rewright.optimize.planning.preparing import prepared
+from rewright.optimize.planning.preparing import prepare_graph
 from rewright.optimize.proving.rewriting import rewritten
-from rewright.optimize.running.triton_launch import compiled
+from rewright.optimize.running.triton_launch import compile_kernel
 from rewright.optimize.running.triton_tuning import Tiles, tilings
 
 MATRIX = ("wgmma.mma_async", "mma.sync", "tcgen05.mma")
@@ -49,7 +49,7 @@ def main(options: argparse.Namespace) -> None:
     def rows() -> Iterator[Sequence[object]]:
         for name in options.modules:
             given = attention.inputs(name, length, heads, options.width, torch.float16, "meta", 1.0)
-            plan = rewritten(Planner(prepared(rw.capture(attention.MODULES[name], given))).plan()).plan
+            plan = rewritten(Planner(prepare_graph(rw.capture(attention.MODULES[name], given))).plan()).plan
             for kernel in plan.kernels:
                 for tiles in tilings(kernel, options.capability):
                     row = name, kernel.name, *_row(plan, kernel, options.capability, tiles)
@@ -64,7 +64,7 @@ def _row(plan: Any, kernel: Any, capability: int, tiles: Tiles) -> Sequence[obje
     ways = [word for word, is_so in (("descriptors", tiles.descriptors), ("all ahead", tiles.ahead)) if is_so]
     sizes = tiles.rows, tiles.lanes, tiles.warps, tiles.stages, ", ".join(ways) or "pointers"
     try:
-        made = compiled(plan, kernel, capability, tiles)
+        made = compile_kernel(plan, kernel, capability, tiles)
     except Exception as error:  # the compiler's errors have no common class
         return *sizes, type(error).__name__, "", "", ""
     registers, stack = _usage(made.asm["cubin"])

@@ -42,7 +42,7 @@ from rewright.env.environment import DEFAULT_PASSES, HloRewrite
 from rewright.env.episode import Episode
 from rewright.env.module import HloModule
 from rewright.env.proposers import FUSION, RULES
-from rewright.env.rollouts import Rollout, Task, geometric_mean, played, roll_out, start
+from rewright.env.rollouts import Rollout, Task, geometric_mean, play_episode, roll_out, start
 from rewright.env.session import Session
 from rewright.ir.errors import RewrightError
 
@@ -190,10 +190,10 @@ def compare(session: Session, held: Sequence[Entry], task: Task, model: Any, see
 def _played(session: Session, module: HloModule, task: Task, name: str, seed: int, model: Any) -> Rollout:
     """What one agent makes of one module; raises RewrightError where XLA refuses it."""
     if name == NOTHING:
-        return played(session, task, name, seed, start(session, module, task))
+        return play_episode(session, task, name, seed, start(session, module, task))
     if name == LEARNED:
         first = start(session, module, task).original
-        return played(session, task, name, seed, play(session, model, first, task))
+        return play_episode(session, task, name, seed, play(session, model, first, task))
     return roll_out(session, module, task, name, seed)
 
 

@@ -14,7 +14,7 @@ from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 from rewright.ir.placement import RankProgram
 from rewright.refine import refine
-from rewright.refine.engine import audited
+from rewright.refine.engine import audit_verdict
 from rewright.refine.verdict import Verdict
 from zoo import context, pipelines, ring, routed
 
@@ -94,7 +94,7 @@ def rows(degrees: Sequence[int]) -> Iterator[list[object]]:
                 sequential, program, relations, expect = captured(degree)
                 middle = time.perf_counter()
                 verdict = refine(sequential, program, relations, expect)
-                confirmed = audited(verdict, sequential, program) if verdict.status == "proved" else verdict
+                confirmed = audit_verdict(verdict, sequential, program) if verdict.status == "proved" else verdict
             except RewrightError as error:
                 yield [*head, "error", "", "", "", "", str(error)]
                 continue

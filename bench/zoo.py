@@ -18,7 +18,7 @@ from bench.tables import print_table
 from rewright.ir.errors import RewrightError
 from rewright.ir.operator import Unsupported
 from rewright.refine import refine
-from rewright.refine.relations.known import input_relations, output_expectations, settled
+from rewright.refine.relations.known import complete_relations, input_relations, output_expectations
 from rewright.refine.twin.twin import make_twin
 from zoo import SIZES
 
@@ -43,7 +43,9 @@ def row(name: str, plan: str, size: str, degree: int, backward: bool) -> list[ob
 
 def twin(pair: Pair) -> str:
     """What execution in float64 says, on inputs that the proof has not seen."""
-    known = settled(pair.sequential, pair.distributed, input_relations(pair.sequential, pair.distributed, None), {})
+    known = complete_relations(
+        pair.sequential, pair.distributed, input_relations(pair.sequential, pair.distributed, None), {}
+    )
     program = replace(pair.distributed, inputs=known.placements)
     made = make_twin(pair.sequential, program)
     if isinstance(made, Unsupported):

@@ -59,8 +59,8 @@ def no_run_contradicts_a_proof(monkeypatch: pytest.MonkeyPatch, request: pytest.
     def raised(verdict: Verdict, found: Contradiction, *rest: Any) -> Verdict:
         raise AssertionError(f"proved, and {found.reason}: {found.example}")
 
-    monkeypatch.setattr(objections, "alarmed", raised)
-    monkeypatch.setattr(objections, "contradicted", raised)
+    monkeypatch.setattr(objections, "alarm_verdict", raised)
+    monkeypatch.setattr(objections, "refute_despite_proof", raised)
 
 
 _LEMMAS: set[str] = set()

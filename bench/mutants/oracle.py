@@ -8,7 +8,7 @@ from bench.mutants.model import Mutant
 from rewright.ir.graph import Graph
 from rewright.ir.operator import Unsupported
 from rewright.ops.agreement import CollectiveMismatch
-from rewright.refine.relations.known import input_relations, output_expectations, settled
+from rewright.refine.relations.known import complete_relations, input_relations, output_expectations
 from rewright.refine.twin.twin import make_twin
 
 
@@ -21,7 +21,7 @@ def is_equivalent(sequential: Graph, mutant: Mutant, seeds: tuple[int, ...] = (0
     known = input_relations(sequential, mutant.program, None)
     program = replace(mutant.program, inputs=known.placements)
     expected = output_expectations(sequential, program, None)
-    known = settled(sequential, program, known, expected)
+    known = complete_relations(sequential, program, known, expected)
     program = replace(program, inputs=known.placements)
     expected = output_expectations(sequential, program, None)
     try:

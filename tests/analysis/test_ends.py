@@ -102,7 +102,7 @@ def test_a_place_is_within_its_axis_whatever_is_looked_at() -> None:
     assert [ends(builder.build())[p] for p in (given, place, turned)] == [None, (0.0, N - 1.0), (-1.0, 1.0)]
 
 
-def test_nothing_is_known_of_one_over_what_may_be_nought() -> None:
+def test_nothing_is_known_of_one_over_what_may_be_zero() -> None:
     builder = GraphBuilder("inverse")
     values = builder.add(ops.Constant(ROW, (-1.0, -0.001, 0.001, 0.5, 1.0)))
     power = builder.add(ops.Power(), values, builder.add(ops.Constant(ROW, (-1.0,))))

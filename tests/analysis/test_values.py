@@ -16,7 +16,7 @@ from rewright.analysis.values import Setting, Values, facts_of, facts_of_ranks, 
 from rewright.interp.ranks import run
 from rewright.ir.graph import Graph, GraphBuilder
 from rewright.ir.types import DType, TensorType
-from rewright.ops.facts import UNKNOWN, between
+from rewright.ops.facts import UNKNOWN, facts_between
 
 F, B = DType.F64, DType.BOOL
 
@@ -78,8 +78,8 @@ def test_integers_that_do_not_fit_may_be_anything() -> None:
     factor = b.add(ops.Constant(TensorType((3,), DType.I32), (1000003,)))
     b.output("hash", b.add(ops.Multiply(), ids, factor))
     graph = b.build()
-    assert facts_of(graph)[graph.outputs["hash"]] == between(-(2**31), 2**31 - 1, whole=True)
-    small = facts_of(graph, Setting(given={"ids": between(0, 999, whole=True)}))[graph.outputs["hash"]]
+    assert facts_of(graph)[graph.outputs["hash"]] == facts_between(-(2**31), 2**31 - 1, whole=True)
+    small = facts_of(graph, Setting(given={"ids": facts_between(0, 999, whole=True)}))[graph.outputs["hash"]]
     assert small.high == 999 * 1000003 and small.exact
 
 
@@ -89,7 +89,7 @@ def test_whole_numbers_are_exact_as_far_as_a_type_counts(most: int, exact: bool)
     ids = b.input("ids", ops.Input("ids", TensorType((3,), DType.I64)))
     b.output("y", b.add(ops.Convert(DType.BF16), ids))
     graph = b.build()
-    found = facts_of(graph, Setting(given={"ids": between(0, most, whole=True)}))
+    found = facts_of(graph, Setting(given={"ids": facts_between(0, most, whole=True)}))
     assert found[graph.outputs["y"]].exact is exact
 
 

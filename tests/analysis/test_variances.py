@@ -95,7 +95,7 @@ def other_rows(b: Writer) -> int:
     return b.less(b.over(squares, 3), b.square(means))
 
 
-def below_nought(b: Writer) -> int:
+def below_zero(b: Writer) -> int:
     return b.less(b.scaled(b.total(b.square(b.x)), -0.25), b.square(b.scaled(b.total(b.x), 0.25)))
 
 
@@ -122,14 +122,14 @@ def test_variances(write: Callable[[Writer], int]) -> None:
 
 @pytest.mark.parametrize(
     "write",
-    [elements_beside, fewer_squares, nearly, no_square, turned, other_rows, below_nought, a_byte],
+    [elements_beside, fewer_squares, nearly, no_square, turned, other_rows, below_zero, a_byte],
 )
 def test_what_may_be_negative(write: Callable[[Writer], int]) -> None:
     assert facts(write)[1].may_be_negative
 
 
 @pytest.mark.parametrize("write", [plain, divided, laid_out])
-def test_a_machine_rounds_them_below_nought(write: Callable[[Writer], int]) -> None:
+def test_a_machine_rounds_them_below_zero(write: Callable[[Writer], int]) -> None:
     assert facts(write, Setting(is_rounded=True))[1].may_be_negative
 
 

@@ -8,7 +8,7 @@ pytest.importorskip("torch", reason="captures need the extra rewright[torch]")
 
 from bench.forged_proofs import Tally, equivalences, refinements
 
-QUICK = ("given", "masks", "rounded", "rotary", "codes", "orders", "picked", "endless", "floors")
+QUICK = ("given", "masks", "rounded", "rotary", "codes", "orders", "picked", "infinite", "floors")
 
 
 def test_no_forged_equivalence_is_accepted() -> None:

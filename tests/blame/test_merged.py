@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from rewright.blame.merged import merged
+from rewright.blame.merged import merged_placements
 from rewright.interp.placing import compare
 from rewright.ir.placement import Mesh
 
@@ -31,7 +31,7 @@ def test_heads_and_sequences_in_one_axis(axes: tuple[tuple[str, int], ...], head
             part = np.split(part, dict(axes)[sequences], axis=0)[place[sequences]]
         held.append(part.reshape(-1, WIDTH))
     whole = value.reshape(-1, WIDTH)
-    found = list(merged(whole.shape, [part.shape for part in held], mesh))
+    found = list(merged_placements(whole.shape, [part.shape for part in held], mesh))
     fitting = [p for p in found if not (worst := compare(whole, held, p, mesh)) or worst.is_rounding]
     assert [dict(zip(dict(axes), p.printed, strict=True))[heads] for p in fitting] == [f"StridedShard(0, {SEQUENCES})"]
 
@@ -40,4 +40,4 @@ def test_heads_and_sequences_in_one_axis(axes: tuple[tuple[str, int], ...], head
     "shapes", [[(4, 3), (2, 3)], [(4, 2), (4, 2)], [(5, 3), (5, 3)], [(0, 3), (0, 3)], [(4,), (4,)]]
 )
 def test_other_shapes_are_no_such_part(shapes: list[tuple[int, ...]]) -> None:
-    assert all(p.local_shape(0) == shapes[0] for p in merged((8, 3), shapes, Mesh((("tp", 2),))))
+    assert all(p.local_shape(0) == shapes[0] for p in merged_placements((8, 3), shapes, Mesh((("tp", 2),))))

@@ -33,10 +33,10 @@ def confirmed(
     try:
         twin = make_twin(sequential, program)
     except CollectiveMismatch:
-        return repairs.confirmed(program, program, site, agrees)
+        return repairs.confirm_repairs(program, program, site, agrees)
     assert not isinstance(twin, Unsupported)
     names = sequential.outputs if outputs is None else outputs
-    return repairs.confirmed(
+    return repairs.confirm_repairs(
         program, twin.program, site, partial(twin.agrees_with, expect=program.outputs, outputs=names)
     )
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from rewright.env.align import aligned
+from rewright.env.align import align_names
 from rewright.env.alternatives import Provenance
 from rewright.env.module import HloModule
 from rewright.env.session import Session
@@ -50,7 +50,7 @@ def _dealt(names: list[str], chooser: random.Random) -> dict[str, str]:
 @pytest.mark.parametrize("seed", range(3))
 def test_names_come_back(xla: Session, text: str, seed: int) -> None:
     program = xla.canonical(xla.parse(text)).program
-    found = aligned(program, renumbered(program, seed))
+    found = align_names(program, renumbered(program, seed))
     assert found.entry == program.entry
     assert not len(split(program, found, BY))
     assert xla.fingerprint(HloModule(found)) == xla.fingerprint(HloModule(program))
@@ -63,7 +63,7 @@ def test_what_differs_is_one_site_under_any_names(xla: Session, seed: int) -> No
     victim = next(i for i in main.instructions.values() if i.opcode == "tanh")
     changed = replace(main, instructions={**main.instructions, victim.name: replace(victim, opcode="cosine")})
     after = renumbered(program.with_computation(changed), seed)
-    graph = split(program, aligned(program, after), BY)
+    graph = split(program, align_names(program, after), BY)
     assert [(a.value, graph.opcodes_new(n)) for n, a in enumerate(graph.alternatives)] == [(victim.name, {"cosine": 1})]
     together = HloModule(graph.apply([0]))
     assert xla.fingerprint(together) == xla.fingerprint(HloModule(write(after)).pruned())
@@ -75,6 +75,6 @@ def test_a_loop_whose_body_differs_is_another_loop(xla: Session) -> None:
     sums = [i for i in body.instructions.values() if i.opcode == "add" and i.operands[0] == i.operands[1]]
     changed = replace(body, instructions={**body.instructions, sums[0].name: replace(sums[0], opcode="multiply")})
     after = renumbered(program.with_computation(changed), 0)
-    graph = split(program, aligned(program, after), BY)
+    graph = split(program, align_names(program, after), BY)
     assert len(graph) == 1
     assert graph.opcodes_new(0)["while"] == 1

@@ -15,7 +15,7 @@ from rewright.env.chart import Bar, chart
 from rewright.env.datasets import dataset
 from rewright.env.proposers import hand_decided
 from rewright.env.rewards import Measurement
-from rewright.env.rollouts import Rollout, Task, checked, geometric_mean, run_rollouts
+from rewright.env.rollouts import Rollout, Task, check_names, geometric_mean, run_rollouts
 from rewright.env.session import Session
 from rewright.env.trajectory import replay
 from rewright.ir.errors import RewrightError
@@ -52,9 +52,9 @@ def test_what_xla_refuses_is_an_error_of_its_module() -> None:
 
 def test_what_does_not_exist_is_said_before_any_worker_starts() -> None:
     with pytest.raises(RewrightError, match="no agent 'clever'"):
-        checked(("algsimp",), ("clever",))
+        check_names(("algsimp",), ("clever",))
     with pytest.raises(RewrightError, match="no pass 'algsim'"):
-        checked(("algsim",), ("greedy",))
+        check_names(("algsim",), ("greedy",))
 
 
 def test_agents_go_on_from_what_xla_made(xla: Session) -> None:
@@ -69,7 +69,7 @@ def test_agents_go_on_from_what_xla_made(xla: Session) -> None:
         assert one.gain > 1
         assert one.measured is not None
     with pytest.raises(RewrightError, match="algsimp cannot run after XLA's passes"):
-        checked(("algsimp",), agents, after_xla=True)
+        check_names(("algsimp",), agents, after_xla=True)
 
 
 def test_only_passes_of_xla_are_not_to_run_again() -> None:

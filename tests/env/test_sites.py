@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from rewright.env.alternatives import ROOT, Alternative, AlternativeGraph, Provenance, Use, merged
+from rewright.env.alternatives import ROOT, Alternative, AlternativeGraph, Provenance, Use, merge
 from rewright.env.dryrun import DryRun, dry_change, dry_run
 from rewright.env.module import HloModule
 from rewright.env.session import Change, Session
@@ -114,7 +114,7 @@ def test_a_number_that_is_not_there_is_an_error(xla: Session) -> None:
 
 def test_graphs_of_one_program_are_merged_and_keep_apart_what_they_bring(xla: Session) -> None:
     run = dry_run(xla, xla.parse(RATES), ["algsimp"])
-    graph, origins = merged(run.module.program, [run.graph, run.graph])
+    graph, origins = merge(run.module.program, [run.graph, run.graph])
     assert origins[: len(run)] == [(0, n) for n in range(len(run))]
     both = DryRun(run.module, graph)
     every = [n for n in range(len(graph)) if n < len(run)]
@@ -133,7 +133,7 @@ def test_what_an_earlier_round_brought_in_keeps_its_name(xla: Session) -> None:
     pool = {"n": replace(old, name="n"), "m": replace(kept, name="m", operands=("n",))}
     offered = Alternative(main.name, kept.name, "m", (Use(main.root, 0),), PROVENANCE, ("n", "m"))
     empty = AlternativeGraph(program)
-    graph, _ = merged(program, [empty, AlternativeGraph(program, (offered,), {main.name: pool})])
+    graph, _ = merge(program, [empty, AlternativeGraph(program, (offered,), {main.name: pool})])
     assert not graph.pool[main.name].keys() & main.instructions.keys()
     assert compare_modules(xla, module, HloModule(graph.apply([0]))).agrees
 

@@ -67,7 +67,7 @@ class Style:
     experts: int = 0
     chosen: int = 2
     router: Literal["renormalised", "chosen_only", "softmax", "sigmoid", "zeroed"] = "renormalised"
-    """Zeroed routers give the others the score nought, which is more than a negative one."""
+    """Zeroed routers give the others the score zero, which is more than a negative one."""
     router_bias: Literal["none", "choice", "both"] = "none"
     """A correction of the scores that choose, and of those that weigh too."""
     dtype: torch.dtype = torch.float32

@@ -176,7 +176,7 @@ BUGS: dict[str, Bug | RankBug] = {
         "torch.softmax",
         other=SAME,
     ),
-    "negative scores lose against nought": Bug("vllm#43223", _MIXTURE, {"router": "zeroed"}, "", "torch.", other=SAME),
+    "negative scores lose against zero": Bug("vllm#43223", _MIXTURE, {"router": "zeroed"}, "", "torch.", other=SAME),
     "the default eps in a latent norm": Bug(
         "transformers#44261", _LATENT, {"latent_eps": 1e-6}, "eps", "s.eps", "latent_norm"
     ),

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 
 from rewright.ir.graph import Graph
-from rewright.proof.rewriting.numbers.closed import said
+from rewright.proof.rewriting.numbers.closed import taken_sentences
 from rewright.refine.rewriting.drafts import Draft, graphs_of
 from rewright.refine.rewriting.steps import Steps
 
@@ -26,4 +26,4 @@ def taken(rewrite: Rewrite, graphs: Sequence[Graph]) -> tuple[str, ...]:
     drafts = list(rewrite([Draft(graph) for graph in graphs]))
     for draft in drafts:
         steps.rewriting(draft)
-    return said(one for draft in drafts for one in steps.taken(draft))
+    return taken_sentences(one for draft in drafts for one in steps.premises(draft))

@@ -18,7 +18,7 @@ from rewright.equiv.certificate import EquivalenceCertificate, read
 from rewright.equiv.engine import equiv
 from rewright.equiv.inputs.weights import WeightMap
 from rewright.equiv.pieces import Piece, why_not
-from rewright.equiv.preparing import prepared
+from rewright.equiv.preparing import prepare_pair
 from rewright.ir.digest import digest
 from rewright.ir.graph import Graph
 from rewright.ir.placement import Mesh, RankProgram
@@ -51,7 +51,7 @@ def in_steps(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
 
 def proof_without_end(left: Graph, right: Graph) -> EquivalenceCertificate:
     """What the engine writes down of programs whose integers have no end."""
-    ready = prepared(left, alone(right), WeightMap(), None)
+    ready = prepare_pair(left, alone(right), WeightMap(), None)
     verdict = answer(ready.left, ready.right, counts=False)
     assert verdict.status == "proved"
     core = verdict.certificate

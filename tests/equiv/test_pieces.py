@@ -21,8 +21,8 @@ from rewright.ir.digest import digest
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 from rewright.optimize.planning.planner import Planner
-from rewright.optimize.planning.preparing import prepared_with_places
-from rewright.optimize.proving.composing import Composed, Known, NotComposed, composed
+from rewright.optimize.planning.preparing import prepare_with_places
+from rewright.optimize.proving.composing import Composed, Known, NotComposed, compose_proof
 from rewright.proof.checker import OtherPrograms, Refused
 
 LAYERS = 4
@@ -43,8 +43,8 @@ def arguments() -> tuple[torch.Tensor, list[torch.Tensor], torch.Tensor]:
 @cache
 def proof() -> Composed:
     program = rw.capture(layers, arguments())
-    ready, made = prepared_with_places(program)
-    return composed(program, Planner(ready).plan(), made, 20.0)
+    ready, made = prepare_with_places(program)
+    return compose_proof(program, Planner(ready).plan(), made, 20.0)
 
 
 def test_layers_that_repeat_are_proved_once_and_the_checker_confirms_their_uses() -> None:
@@ -60,11 +60,11 @@ def test_layers_that_repeat_are_proved_once_and_the_checker_confirms_their_uses(
 def test_a_plan_that_computes_something_else_has_no_proof() -> None:
     program = rw.capture(layers, arguments())
     other = rw.capture(lambda x, weights, mask: layers(x, weights[::-1], mask), arguments())
-    ready, made = prepared_with_places(other)
+    ready, made = prepare_with_places(other)
 
     assert len(program.nodes) == len(other.nodes)
     with pytest.raises(NotComposed):
-        composed(program, Planner(ready).plan(), made, 5.0)
+        compose_proof(program, Planner(ready).plan(), made, 5.0)
 
 
 def test_what_was_proved_for_one_plan_needs_no_second_proof_and_proves_nothing_else() -> None:
@@ -72,13 +72,13 @@ def test_what_was_proved_for_one_plan_needs_no_second_proof_and_proves_nothing_e
     program = rw.capture(layers, arguments())
     other = rw.capture(lambda x, weights, mask: layers(x, weights[::-1], mask), arguments())
 
-    ready, made = prepared_with_places(program)
-    again = composed(program, Planner(ready).plan(), made, 5.0, 0.0, known)  # no time for anything new
+    ready, made = prepare_with_places(program)
+    again = compose_proof(program, Planner(ready).plan(), made, 5.0, 0.0, known)  # no time for anything new
     assert audit(again.certificate, again.program, again.written).uses == len(again.certificate.uses)
 
-    ready, made = prepared_with_places(other)
+    ready, made = prepare_with_places(other)
     with pytest.raises(NotComposed):
-        composed(program, Planner(ready).plan(), made, 5.0, 0.0, known)
+        compose_proof(program, Planner(ready).plan(), made, 5.0, 0.0, known)
 
 
 def test_what_is_assumed_is_said_of_the_names_of_the_program() -> None:
@@ -86,9 +86,9 @@ def test_what_is_assumed_is_said_of_the_names_of_the_program() -> None:
         return torch.softmax(torch.softmax(table[tokens] @ w, -1) @ w, -1)
 
     args = torch.zeros(2, 3, dtype=torch.long), torch.zeros(50, 4), torch.zeros(4, 4)
-    ready, made = prepared_with_places(graph := rw.capture(program, args, guards_queries=True))
+    ready, made = prepare_with_places(graph := rw.capture(program, args, guards_queries=True))
 
-    found = composed(graph, Planner(ready).plan(), made, 5.0)
+    found = compose_proof(graph, Planner(ready).plan(), made, 5.0)
 
     assert any("x0" in text or "x1" in text for text in found.certificate.assumptions)
     joined = audit(found.certificate, found.program, found.written)

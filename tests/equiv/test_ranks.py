@@ -150,11 +150,11 @@ def masked(*, added: bool, ranks: int = 1, denied: bool = False) -> Graph:
     scores = weight(b, "x", 3, 3)
     places = [b.add(ops.Iota(TensorType((3, 3), DType.I64), axis)) for axis in (0, 1)]
     seen = b.add(ops.Compare("GE"), *(places[::-1] if denied else places))
-    endless = b.add(ops.Constant(kind, (-math.inf,)))
+    infinite = b.add(ops.Constant(kind, (-math.inf,)))
     if added:
-        scores = b.add(ops.Add(), scores, b.add(ops.Select(), seen, b.add(ops.Constant(kind, (0.0,))), endless))
+        scores = b.add(ops.Add(), scores, b.add(ops.Select(), seen, b.add(ops.Constant(kind, (0.0,))), infinite))
     else:
-        scores = b.add(ops.Select(), b.add(ops.Not(), seen), endless, scores)
+        scores = b.add(ops.Select(), b.add(ops.Not(), seen), infinite, scores)
     best = b.add(ops.Reduce("maximum", (1,)), scores)
     b.output("y", b.add(ops.AllReduce("maximum", (tuple(range(ranks)),)), best) if ranks > 1 else best)
     return b.build()

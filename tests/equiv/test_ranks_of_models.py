@@ -111,7 +111,7 @@ def ranks_of(graphs: list[Graph]) -> RankProgram:
 
 @pytest.mark.parametrize("on_both", [False, True])
 def test_a_bias_that_one_rank_adds(on_both: bool) -> None:
-    """Stacks of matrices in parts, turned, with a bias that is nought on one rank, and an input that nothing reads."""
+    """Stacks of matrices in parts, turned, with a bias that is zero on one rank, and an input that nothing reads."""
     generator = torch.Generator().manual_seed(0)
     weight, bias = (torch.randn(shape, generator=generator) for shape in ((3, 4, 6), (3, 6)))
     whole = Stack(weight, bias, turned=False)

@@ -43,7 +43,7 @@ def outside(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
 @pytest.mark.parametrize("dtype", [torch.int8, torch.uint8, torch.int16], ids=str)
 def test_a_zero_point_is_subtracted_before_the_cast_or_after_it(dtype: torch.dtype) -> None:
     found = verdict(cast_last, cast_first, dtype)
-    if dtype is torch.uint8:  # nought less 8 is 248
+    if dtype is torch.uint8:  # zero less 8 is 248
         assert found.status == "refuted"
     else:
         assert found.status == "unknown"

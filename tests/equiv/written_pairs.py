@@ -107,7 +107,7 @@ def share(x: Tensor) -> Tensor:
 
 
 def kept(s: Tensor, mask: Tensor) -> Tensor:
-    """Causal weights, and nought where a mask says so."""
+    """Causal weights, and zero where a mask says so."""
     return s.masked_fill(~causal(), -math.inf).softmax(-1) * mask.float()
 
 

@@ -67,7 +67,7 @@ def in_graph_json(path: Path) -> None:
 def graph() -> Graph:
     builder = GraphBuilder("example")
     x = builder.input("x", ops.Input("x", TensorType((3,), DType.F32)))
-    builder.output("y", rb.shifted(builder, rb.scaled(builder, x, 2.0), 1.0))
+    builder.output("y", rb.shift_by(builder, rb.scale_by(builder, x, 2.0), 1.0))
     return builder.build()
 
 

@@ -11,7 +11,7 @@ import pytest
 from rewright.ir.errors import RewrightError
 from rewright.proof.certificate import Certificate
 from rewright.proof.checker import Damaged, audit
-from rewright.proof.files import sealed, table
+from rewright.proof.files import seal_text, table
 from rewright.refine import refine
 from tests.proof.programs import PROGRAMS
 
@@ -20,7 +20,7 @@ from tests.proof.programs import PROGRAMS
 def text() -> str:
     certificate = refine(*PROGRAMS["mlp"]()).certificate
     assert certificate is not None
-    return sealed(table(certificate))
+    return seal_text(table(certificate))
 
 
 def with_digest(text: str) -> str:
@@ -59,7 +59,7 @@ def test_another_text_of_the_same_entries_is_refused(form: str, text: str, tmp_p
     if form == "spaces":
         other = with_digest(json.dumps(entries)[:-1] + ',"digest":""}')
     elif form == "order":
-        other = sealed(dict(reversed(entries.items())))
+        other = seal_text(dict(reversed(entries.items())))
     elif form == "escapes":
         other = with_digest(text.replace('"sequential"', '"\\u0073equential"', 1))
     else:

@@ -69,7 +69,7 @@ def test_memory_that_was_written_is_what_was_written(name: str) -> None:
     assert not any("memory" in line for line in verdict.assumptions)
 
 
-def test_a_number_times_nought_is_nought_where_it_is_one() -> None:
+def test_a_number_times_zero_is_zero_where_it_is_one() -> None:
     """What memory holds may be no number: that it is one is said."""
     verdict = rw.equiv(rw.capture(lambda x: torch.empty_like(x) * 0 + x, (X,)), rw.capture(lambda x: x * 1, (X,)))
     assert verdict.status != "proved" or any("memory of test_identity.py:" in line for line in verdict.assumptions)

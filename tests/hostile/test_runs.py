@@ -331,9 +331,9 @@ def test_an_alarm_is_unknown_and_can_be_run_again(tmp_path: Path, capsys: pytest
     one = Mesh.of({"rank": 1})
     held = {"x": place((4, 8), one, ("Replicate()",))}
     program = RankProgram((sums(True),), one, held, {})
-    pair = objections.Run(sums(False), program, objections.replicated(sums(False)))
+    pair = objections.Run(sums(False), program, objections.replicated_outputs(sums(False)))
 
-    verdict = objections.objected(claimed, pair, tmp_path)
+    verdict = objections.challenge_verdict(claimed, pair, tmp_path)
 
     assert verdict.status == "unknown"
     assert verdict.reason.startswith(alarm.PREFIX)

@@ -17,8 +17,8 @@ from torch import nn
 import rewright as rw
 from rewright.frontends.aten import tables
 from rewright.frontends.torch.validation import calls
-from rewright.frontends.validation.record import EQUAL, of
-from rewright.frontends.validation.store import Store, cached
+from rewright.frontends.validation.record import EQUAL, validation_of
+from rewright.frontends.validation.store import Store, open_store
 from rewright.ir.errors import CaptureError
 
 X = torch.zeros(3, 4)
@@ -59,7 +59,7 @@ def test_classes_after_the_first_that_is_none_do_not_count() -> None:
 
 def test_one_wrong_lowering_on_both_sides_hides_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """``refine`` lowers both programs by the same table, so that they agreed about what neither of them computes."""
-    monkeypatch.setattr(calls, "cached", lambda framework: Store(tmp_path / "validated.txt", framework))
+    monkeypatch.setattr(calls, "open_store", lambda framework: Store(tmp_path / "validated.txt", framework))
     monkeypatch.setitem(tables.PURE, "aten.exp.default", tables.PURE["aten.sin.default"])
     with pytest.raises(CaptureError, match=r"operator aten\.exp\.default at test_validated_captures\.py:[0-9]+: "):
         rw.capture_ranks(lambda _: (lambda x: x.exp(), (X,)), {"dp": 2})
@@ -73,7 +73,7 @@ def test_a_program_that_runs_only_once_is_captured() -> None:
         left.pop()
         return x.exp()
 
-    found = of(rw.capture(program, (X,)))
+    found = validation_of(rw.capture(program, (X,)))
     assert found is not None
     assert found.program == "it does not run on numbers that are drawn: pop from empty list"
 
@@ -84,7 +84,7 @@ def test_a_program_that_looks_at_its_dtypes_is_not_said_to_differ() -> None:
     def program(x: torch.Tensor) -> torch.Tensor:
         return x.exp() if x.dtype is torch.float32 else x.sin()
 
-    found = of(rw.capture(program, (X,)))
+    found = validation_of(rw.capture(program, (X,)))
     assert found is not None
     assert found.program == EQUAL
 
@@ -92,11 +92,11 @@ def test_a_program_that_looks_at_its_dtypes_is_not_said_to_differ() -> None:
 def test_a_cache_that_cannot_be_written_costs_nothing_but_time(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("no folder")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
-    cached.cache_clear()
+    open_store.cache_clear()
     try:
-        assert of(rw.capture(lambda x: x.exp(), (X,))) is not None
+        assert validation_of(rw.capture(lambda x: x.exp(), (X,))) is not None
     finally:
-        cached.cache_clear()
+        open_store.cache_clear()
 
 
 def test_what_was_checked_of_another_lowering_is_not_believed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -116,7 +116,7 @@ def test_hooks_counters_and_modes_of_a_module_are_left_as_they_were() -> None:
     """The check runs the module a second time, on numbers of its own."""
     model = nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4)).train()
     before = {name: value.clone() for name, value in model.state_dict().items()}
-    found = of(rw.capture(model, (X,)))
+    found = validation_of(rw.capture(model, (X,)))
     assert found is not None
     assert found.program == EQUAL
     assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
@@ -132,7 +132,7 @@ def test_an_order_that_is_left_open_is_an_assumption() -> None:
         return torch.zeros_like(x).scatter(1, places, values)
 
     graph = rw.capture(spread, (scores,))
-    record = of(graph)
+    record = validation_of(graph)
     assert record is not None
     assert record.program == EQUAL
     assert "gives the largest element first, an order that sorted=False leaves open" in graph.metadata["assumptions"]
@@ -154,7 +154,7 @@ def test_factors_and_ends_of_integers_are_cut_off() -> None:
         (lambda a: torch.linspace(a, -3.2, 50, dtype=torch.long), (z,)),
         (lambda a: torch.linspace(1, a, 50), (z,)),
     ):
-        record = of(rw.capture(program, args))
+        record = validation_of(rw.capture(program, args))
         assert record is not None
         assert record.program == EQUAL
         assert record.skipped == ()

@@ -31,7 +31,7 @@ def program(op: Operator, number: int) -> Graph:
     [(ops.Divide(), 4, 8), (ops.Remainder(), 3, 8), (ops.Multiply(), 4, 2), (ops.Compare("EQ"), 0, 2)],
 )
 def test_what_is_divided_is_no_flag(op: Operator, number: int, high: int) -> None:
-    """A mask of noughts and ones is what integers are that are multiplied, or compared with nought."""
+    """A mask of zeros and ones is what integers are that are multiplied, or compared with zero."""
     graph = program(op, number)
 
     assert plan_draws(graph).integers["x"].high == high

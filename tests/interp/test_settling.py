@@ -69,7 +69,7 @@ def test_coarse_rounding_keeps_ties_and_what_is_exact() -> None:
 
 
 def test_a_function_that_was_rounded_to_a_whole_number_is_rounded_at_random() -> None:
-    """Before, ``1 - erf(x)`` was nought for large x however coarse, and ``erfc(x)``, its equal, another number."""
+    """Before, ``1 - erf(x)`` was zero for large x however coarse, and ``erfc(x)``, its equal, another number."""
     b = GraphBuilder()
     x = b.input("x", ops.Input("x", TensorType((4,), DType.F32)))
     error = b.add(ops.Erf(), x)

@@ -218,7 +218,7 @@ class Meaning:
                 inside = np.ones(shape, bool) if low is None else value >= float(str(low))
                 inside = inside if high is None else inside & (value < float(str(high)))
                 count += float(coefficient) * inside
-            with np.errstate(invalid="ignore"):  # nought times an infinity that is not chosen
+            with np.errstate(invalid="ignore"):  # zero times an infinity that is not chosen
                 return np.where(count != 0, count * body, 0.0)
         assert isinstance(label, Fold)
         kind, axes = label.kind, label.axes

@@ -398,7 +398,7 @@ def masked_places(p: Program) -> int:
 
 
 def beside_infinity(p: Program) -> int:
-    """Choices that an infinity, or nought, decides."""
+    """Choices that an infinity, or zero, decides."""
     x = p.pick(REALS)
     choice = p.random.randrange(3)
     if choice == 0:

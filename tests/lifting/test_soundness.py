@@ -150,8 +150,8 @@ def test_a_one_hot_row_of_which_some_places_are_masked(direction: str, bound: in
         ids = build.add(ops.BroadcastInDim((4, 3), (0,)), build.tensor("ids", (4,), I64))
         place, number = build.add(ops.Iota(kind, 1)), build.add(ops.Constant(kind, (bound,)))
         hot = build.add(ops.Convert(F32), build.add(ops.Compare("EQ"), ids, place))
-        nought = build.add(ops.Constant(TensorType((4, 3), F32), (0.0,)))
-        build.output("y", build.add(ops.Select(), build.add(ops.Compare(direction), place, number), hot, nought))
+        zero = build.add(ops.Constant(TensorType((4, 3), F32), (0.0,)))
+        build.output("y", build.add(ops.Select(), build.add(ops.Compare(direction), place, number), hot, zero))
 
     assert sequential_differences(built(program), {"ids": np.array([0, 1, 2, 5])}) == []
 

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from rewright import ops
 from rewright.ir.types import DType, TensorType
 from rewright.ops.base import Array
-from rewright.ops.facts import REAL, UNKNOWN, Facts, between, in_dtype, join, of_values, rounded
+from rewright.ops.facts import REAL, UNKNOWN, Facts, facts_between, in_dtype, join, of_values, round_facts
 from tests.ops.cases import CASES, Case
 
 POOLS: tuple[tuple[float, ...], ...] = (
@@ -60,7 +60,7 @@ def weaker(known: Facts, generator: np.random.Generator) -> Facts:
     if choice == 0:
         return known
     if choice == 1:
-        return join(known, between(known.low - 1, known.high + 1) if known.low <= known.high else REAL)
+        return join(known, facts_between(known.low - 1, known.high + 1) if known.low <= known.high else REAL)
     if choice == 2:
         return replace(known, plus_infinity=True)
     if choice == 3:
@@ -79,7 +79,7 @@ def check(op: ops.TensorOperator, types: tuple[TensorType, ...], operands: tuple
     result = op.infer(types)
     said = in_dtype(op.facts(known, types, result), result.dtype)
     is_float = result.dtype.is_float
-    machine = rounded(replace(said, exact=False), DType.F64, accumulates=op.accumulates) if is_float else said
+    machine = round_facts(replace(said, exact=False), DType.F64, accumulates=op.accumulates) if is_float else said
     for value in found.reshape(-1).tolist():
         assert machine.contains(value), f"{op} gives {value} and says {said} for {[str(k) for k in known]}"
 
@@ -139,5 +139,5 @@ def test_the_larger_one_of_a_number_and_infinity_is_infinity() -> None:
 
 def test_the_logarithm_of_what_is_at_least_one_is_not_negative() -> None:
     kind = TensorType((), DType.F32)
-    assert ops.Log().facts([between(1.0, 97.0)], [kind], kind).is_nonnegative
-    assert ops.Log().facts([between(0.5, 1.0)], [kind], kind).high == 0
+    assert ops.Log().facts([facts_between(1.0, 97.0)], [kind], kind).is_nonnegative
+    assert ops.Log().facts([facts_between(0.5, 1.0)], [kind], kind).high == 0

@@ -13,7 +13,7 @@ from rewright import ops
 from rewright.ir.attributes import field_names
 from rewright.ir.types import DType, TensorType
 from rewright.ops.base import TensorOperator, array_dtype, identity_value
-from rewright.ops.facts import REAL, between
+from rewright.ops.facts import REAL, facts_between
 from rewright.ops.functions import FUNCTIONS
 from rewright.ops.functions.order import COMPARISONS
 from rewright.terms.scalar import Read
@@ -130,7 +130,7 @@ def test_an_operator_grows_with_the_operands_that_it_names(name: str, data: st.D
     count = op.arity or 0
     others = [data.draw(st.sampled_from(ENDS[14 if positive else 1 : -1])) for _ in range(count)]
     growing = np.array(sorted(data.draw(st.sets(st.sampled_from(ENDS), min_size=2))))
-    for own in op.grows_with([between(0.25, 3) if positive else REAL] * count):
+    for own in op.grows_with([facts_between(0.25, 3) if positive else REAL] * count):
         found = op.execute([growing if k == own else np.full_like(growing, other) for k, other in enumerate(others)])
         assert (found[1:] > found[:-1]).all()
 
@@ -138,7 +138,9 @@ def test_an_operator_grows_with_the_operands_that_it_names(name: str, data: st.D
 def test_what_grows_with_all_operands() -> None:
     """Where the others are positive numbers; an operator that is defined at some numbers alone is none of them."""
     applied = {name: ops.REGISTRY[name]() for name in members(ops.Unary) + members(ops.Binary)}
-    grown = {name for name, op in applied.items() if len(op.grows_with([between(0.25, 3)] * op.arity)) == op.arity}
+    grown = {
+        name for name, op in applied.items() if len(op.grows_with([facts_between(0.25, 3)] * op.arity)) == op.arity
+    }
     increasing = {name for name, function in FUNCTIONS.items() if function.is_increasing}
     assert grown == {*increasing, "add", "multiply"}
 

@@ -14,7 +14,7 @@ from rewright import ops
 from rewright.interp.decimals import Decimals
 from rewright.ir.errors import NotKnown
 from rewright.ir.types import DType
-from rewright.ops.facts import of_values, rounded
+from rewright.ops.facts import of_values, round_facts
 from rewright.ops.functions import FUNCTIONS
 from rewright.ops.functions.record import Curve
 from tests.ops.drawn import arguments, is_of_integers, values
@@ -74,7 +74,7 @@ def test_values_lie_in_the_facts(name: str) -> None:
     for width in (1, 5, result.size):
         known = [of_values(x[:width].tolist()) for x in operands]
         said = function.facts(known, dtype)
-        machine = rounded(said, dtype) if dtype.is_float else said
+        machine = round_facts(said, dtype) if dtype.is_float else said
         assert all(machine.contains(value) for value in result[:width].tolist()), str(said)
 
 

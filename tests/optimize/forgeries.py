@@ -27,7 +27,7 @@ from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph, Node
 from rewright.ir.placement import Mesh, RankProgram
 from rewright.proof.checker import audit as audit_core
-from rewright.proof.files import sealed
+from rewright.proof.files import seal_text
 from tests.optimize.programs import normal
 
 SECONDS = 0.5
@@ -146,7 +146,7 @@ def _forged(name: str, generator: random.Random) -> Forgery | None:
         for _ in range(generator.randint(1, 3)):
             _disturbed(entries, generator)
     _resealed(entries, *sides)
-    return Forgery(name, kind, f"{side}: {what}", sealed(entries), *sides)
+    return Forgery(name, kind, f"{side}: {what}", seal_text(entries), *sides)
 
 
 def _misprinted(name: str, generator: random.Random, text: str, left: Graph, right: Graph) -> Forgery:

@@ -7,7 +7,7 @@ import torch
 
 import rewright as rw
 from rewright.optimize.planning.planner import Planner
-from rewright.optimize.planning.preparing import prepared
+from rewright.optimize.planning.preparing import prepare_graph
 from rewright.optimize.planning.splitting import split_plan
 from rewright.optimize.running import targets
 from rewright.optimize.running.targets import Target
@@ -165,9 +165,9 @@ def test_a_mask_that_makes_weights_no_number_compiles() -> None:
 @pytest.mark.parametrize("pieces", [False, True])
 def test_rows_of_nothing_but_infinity_are_no_number_where_the_program_has_none(target: Target, pieces: bool) -> None:
     def program(x: torch.Tensor, v: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        weights = torch.exp((x - x.amax(-1, keepdim=True)) * 0.3)  # not divided by their sum, which would be nought
+        weights = torch.exp((x - x.amax(-1, keepdim=True)) * 0.3)  # not divided by their sum, which would be zero
         largest = x.amax(-1, keepdim=True)
-        safe = torch.exp(x - torch.where(largest == -torch.inf, 0.0, largest))  # of such rows nought
+        safe = torch.exp(x - torch.where(largest == -torch.inf, 0.0, largest))  # of such rows zero
         return weights.sum(-1), weights @ v, safe.sum(-1)
 
     x, v = normal(5, 130), normal(130, 8, seed=1)
@@ -176,9 +176,9 @@ def test_rows_of_nothing_but_infinity_are_no_number_where_the_program_has_none(t
     assert found.status == "proved" and found.plan is not None, found.reason
     run = found.run
     if pieces:
-        split = split_plan(Planner(prepared(rw.capture(program, (x, v)))).plan(), targets.machine(target), 3)
+        split = split_plan(Planner(prepare_graph(rw.capture(program, (x, v)))).plan(), targets.machine(target), 3)
         assert len(split.kernels) > len(found.plan.kernels)
-        run = targets.runners(target, split, None, targets.printed(target, split, None))[0]
+        run = targets.runners(target, split, None, targets.print_kernels(target, split, None))[0]
 
     for mine, own in zip(run({"x": x, "v": v}).values(), program(x, v), strict=True):
         torch.testing.assert_close(mine, own, equal_nan=True)

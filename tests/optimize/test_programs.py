@@ -9,7 +9,7 @@ import torch
 
 import rewright as rw
 from rewright.optimize.planning.planner import LibraryStep, Planner
-from rewright.optimize.planning.preparing import prepared
+from rewright.optimize.planning.preparing import prepare_graph
 from tests.optimize.programs import PROGRAMS, normal
 
 
@@ -114,7 +114,7 @@ def test_a_stack_of_layers_is_planned_in_time_that_grows_with_it() -> None:
                 x = x + torch.tanh(torch.nn.functional.layer_norm(x, (8,)) @ w)
             return x
 
-        return Planner(prepared(rw.capture(program, (normal(5, 8), *weights))))
+        return Planner(prepare_graph(rw.capture(program, (normal(5, 8), *weights))))
 
     start = time.process_time()
     plan = stack(8).plan()

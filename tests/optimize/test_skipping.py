@@ -12,7 +12,7 @@ from rewright.ir.types import DType
 from rewright.optimize.phases import variants
 from rewright.optimize.planning.reading import variable_index
 from rewright.optimize.scalars.expressions import Table
-from rewright.optimize.scalars.values import absorbed
+from rewright.optimize.scalars.values import vanishes
 from tests.optimize.programs import PROGRAMS, attention, normal, places
 
 conditions = st.tuples(st.integers(-2, 2), st.integers(-2, 2), st.integers(-20, 20), st.sampled_from(["ge", "lt"]))
@@ -90,5 +90,5 @@ def test_a_zero_is_absorbed_by_a_sum_and_not_by_a_maximum(kind: str, expected: b
     zero = table.constant(0.0, DType.F32)
     body = table.apply("select", condition, zero, table.load(0, (place,), DType.F32))
 
-    assert absorbed(table, kind, body, {condition: True}) is expected
-    assert not absorbed(table, kind, body, {condition: False})
+    assert vanishes(table, kind, body, {condition: True}) is expected
+    assert not vanishes(table, kind, body, {condition: False})

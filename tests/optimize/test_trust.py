@@ -14,7 +14,7 @@ from rewright.equiv.audit import audit as audit_equivalence
 from rewright.equiv.certificate import EquivalenceCertificate
 from rewright.ir.errors import RewrightError
 from rewright.optimize.planning.planner import Planner
-from rewright.optimize.planning.preparing import prepared
+from rewright.optimize.planning.preparing import prepare_graph
 from rewright.optimize.proving.proofs import trust
 from rewright.optimize.running.checking import check
 from rewright.optimize.running.targets import runners
@@ -32,7 +32,7 @@ def test_the_certificate_is_about_the_program_and_the_plan() -> None:
 
 def test_a_plan_that_computes_something_else_is_not_proved() -> None:
     program, args = PROGRAMS["residual_norm"]()
-    graph = prepared(rw.capture(program, args))
+    graph = prepare_graph(rw.capture(program, args))
     plan = Planner(graph).plan()
     (kernel,) = plan.kernels
     table = plan.table

@@ -205,7 +205,7 @@ def chosen_weights(positions: int = 5) -> Pair:
 
 
 def routed_by_table(experts: int = 3) -> Pair:
-    """Gates of experts that a table has for every token: in the model by a product with ones and noughts.
+    """Gates of experts that a table has for every token: in the model by a product with ones and zeros.
 
     What the model looks up says that tokens have a row in the table, and, as a token may be counted from the end, only
     with that that what is in the table is the number of an expert. With fewer ``experts`` the model leaves some out.

@@ -16,7 +16,7 @@ from rewright.proof.certificate import Certificate
 from rewright.proof.checker import Refused, audit
 from rewright.refine import refine
 from rewright.refine.certificate.writer import write_down
-from rewright.refine.check import written
+from rewright.refine.check import prove_with_journal
 from rewright.refine.relations.known import input_relations, output_expectations
 from tests.programs import Pair
 from tests.proof.programs import PROGRAMS
@@ -104,7 +104,7 @@ def forged(pair: Pair, mutant: Mutant) -> list[Certificate]:
     found = [replace(certified(pair), ranks=tuple(map(digest, program.graphs)))]
     known = input_relations(sequential, program, None)
     expected = output_expectations(sequential, program, None)
-    proof = written(sequential, program, known, expected)
+    proof = prove_with_journal(sequential, program, known, expected)
     if not proof.mismatch:
         for name in sequential.outputs:
             proof.placements[name] = expected[name]

@@ -84,7 +84,7 @@ def test_other_constants(name: str) -> None:
 
 
 def test_rounding_that_is_amplified_is_a_difference() -> None:
-    """Nought for three tenths, and not for the number that is there; all other outputs are right but for rounding."""
+    """Zero for three tenths, and not for the number that is there; all other outputs are right but for rounding."""
     near = 0.29999999999999993
 
     def whole(x: torch.Tensor) -> dict[str, torch.Tensor]:

@@ -85,8 +85,8 @@ def test_a_test_and_its_mirror_image_are_apart_but_for_equality(direction: str) 
 
 
 @pytest.mark.parametrize("filling", [0.0, float("-inf")])
-def test_what_is_no_number_times_nought_is_not_hidden_by_a_mask(filling: float) -> None:
-    """``where(mask, x, filling) * mask`` is ``x * mask`` unless nought times the filling is no number."""
+def test_what_is_no_number_times_zero_is_not_hidden_by_a_mask(filling: float) -> None:
+    """``where(mask, x, filling) * mask`` is ``x * mask`` unless zero times the filling is no number."""
 
     def times(filled: bool) -> Graph:
         b = GraphBuilder("times")

@@ -13,7 +13,7 @@ from bench.mutants import generate
 from rewright.refine import refine
 from rewright.report.drawing import draw_finding, draw_graph, draw_pair
 from rewright.report.drawing.layers import lay_out
-from rewright.report.drawing.neighbourhood import around, correspondence
+from rewright.report.drawing.neighbourhood import correspondence, neighbourhood_of
 from tests.programs import ALL, attention
 from tests.refine.stacks import stack
 
@@ -60,12 +60,12 @@ def test_two_trees_do_not_cross() -> None:
 def test_a_neighbourhood_goes_back_some_operators() -> None:
     graph = stack(3)[0]
     focus = graph.outputs["output"]
-    near = around(graph, focus, steps=2)
+    near = neighbourhood_of(graph, focus, steps=2)
     assert focus in near.nodes
     assert len(near.nodes) < len(graph)
     assert {graph.nodes[p].op.name for p in near.nodes} >= {"tanh", "subtract", "multiply"}
     assert near.more_before
-    assert len(around(graph, focus, steps=12, most=9).nodes) <= 12
+    assert len(neighbourhood_of(graph, focus, steps=12, most=9).nodes) <= 12
 
 
 def test_corresponding_nodes_have_equal_operators() -> None:

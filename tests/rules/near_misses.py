@@ -19,7 +19,7 @@ from rewright.rules import (
     scalar,
     size,
 )
-from rewright.rules.library.models import along, causal, concat, rms, softmax
+from rewright.rules.library.models import broadcast_along, causal, concat, rms, softmax
 from rewright.rules.library.sums import convolution
 from rewright.rules.pattern import (
     apply,
@@ -228,8 +228,8 @@ WRONG: tuple[Rule, ...] = (
     rule(
         "N71",
         "RMSNorm with the sum instead of the mean",
-        x * along(rms(x), (t, e), 1),
-        x / along(sqrt((x * x).sum(1) + scalar("eps")), (t, e), 1),
+        x * broadcast_along(rms(x), (t, e), 1),
+        x / broadcast_along(sqrt((x * x).sum(1) + scalar("eps")), (t, e), 1),
     ),
     rule(
         "N73",
@@ -241,7 +241,7 @@ WRONG: tuple[Rule, ...] = (
     rule(
         "N77",
         "logsumexp without adding the maximum back",
-        log(exp(A - along(A.max(1), (m, n), 1)).sum(1)),
+        log(exp(A - broadcast_along(A.max(1), (m, n), 1)).sum(1)),
         log(exp(A).sum(1)),
     ),
     rule(
@@ -343,14 +343,14 @@ WRONG: tuple[Rule, ...] = (
     rule(
         "epsilon-inside",
         "eps outside of the root",
-        x / along(sqrt((x * x).sum(1) / e + 1e-6), (t, e), 1),
-        x / along(sqrt((x * x).sum(1) / e) + 1e-6, (t, e), 1),
+        x / broadcast_along(sqrt((x * x).sum(1) / e + 1e-6), (t, e), 1),
+        x / broadcast_along(sqrt((x * x).sum(1) / e) + 1e-6, (t, e), 1),
     ),
     rule(
         "other-epsilon",
         "eps 1e-5 for 1e-6",
-        x / along(sqrt((x * x).sum(1) / e + 1e-6), (t, e), 1),
-        x / along(sqrt((x * x).sum(1) / e + 1e-5), (t, e), 1),
+        x / broadcast_along(sqrt((x * x).sum(1) / e + 1e-6), (t, e), 1),
+        x / broadcast_along(sqrt((x * x).sum(1) / e + 1e-5), (t, e), 1),
     ),
     rule(
         "clamped-start",

@@ -22,7 +22,7 @@ from rewright.rules.pattern import (
     iota,
     maximum,
     minimum,
-    negated,
+    negate,
     select,
     sigmoid,
 )
@@ -246,7 +246,7 @@ WRAPPERS: tuple[Callable[[Programs, Tensor], Tensor], ...] = (
         .slice((0, 0), x.shape)
     ),
     lambda p, x: x.reshape(x.shape[0] * x.shape[1]).reshape(*p.random.choice((x.shape, x.shape[::-1]))),
-    lambda p, x: negated(negated(x)),
+    lambda p, x: negate(negate(x)),
     lambda p, x: (x + x) * constant(0.5, x.shape),
 )
 EDITS: tuple[Callable[[Programs, Tensor], Tensor | None], ...] = (

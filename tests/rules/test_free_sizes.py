@@ -46,7 +46,7 @@ def test_a_fixed_total_leaves_no_freedom() -> None:
     """Two parts of eight elements could be of other sizes, but one would be a difference, which may be nothing."""
     places = Places()
     first, second = places.new(3), places.new(5)
-    places.vanishes((1, (places.fixed(8),)), (-1, (first,)), (-1, (second,)))
+    places.vanishes((1, (places.constant(8),)), (-1, (first,)), (-1, (second,)))
     solution = places.solved()
     assert (solution.size(first), solution.size(second)) == (3, 5)
 

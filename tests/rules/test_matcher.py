@@ -15,7 +15,7 @@ from rewright.rules import Rule, floats, natural, operator, rule, size
 from rewright.rules.evidence import through_matcher
 from rewright.rules.instances import sample
 from rewright.rules.library import library
-from rewright.rules.matcher import matches, rewritten
+from rewright.rules.matcher import matches, rewrite_match
 from rewright.rules.pattern import apply, concat, dot
 
 n, m, k = size("n"), size("m"), size("k")
@@ -43,7 +43,7 @@ def test_a_match_binds_sizes_and_inputs() -> None:
 def test_the_right_side_takes_the_place_of_the_match() -> None:
     before = program(DType.F32)
     (match,) = matches(BY_NAME["slice-slice"], before)
-    after = rewritten(before, match)
+    after = rewrite_match(before, match)
     assert [node.op for node in after.nodes][1:] == [ops.Slice((3,), (6,), (1,)), ops.Tanh()]
     x = np.arange(10.0)
     np.testing.assert_allclose(run(after, {"x": x})["y"], np.tanh(x[3:6]))
@@ -56,7 +56,7 @@ def test_an_operator_variable_stands_for_any_elementwise_operator() -> None:
     builder.output("z", builder.add(ops.Erf(), builder.add(ops.Concatenate(0), x, y)))
     before = builder.build()
     (match,) = matches(BY_NAME["function-of-concat"], before)
-    after = rewritten(before, match)
+    after = rewrite_match(before, match)
     assert sorted(node.op.name for node in after.nodes) == ["concatenate", "erf", "erf", "input", "input"]
 
 

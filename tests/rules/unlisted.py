@@ -27,7 +27,7 @@ from rewright.rules import (
     maximum,
     minimum,
     natural,
-    negated,
+    negate,
     operator,
     rule,
     scalar,
@@ -221,7 +221,7 @@ RIGHT: tuple[Rule, ...] = (
         mean(mean(floats("M", a, b), 1), 0),
         mean(floats("M", a, b).reshape(a * b), 0),
     ),
-    rule("max of negation", "max of negation", negated(V).max(0), negated(V.reduce("minimum", 0))),
+    rule("max of negation", "max of negation", negate(V).max(0), negate(V.reduce("minimum", 0))),
     rule(
         "mask and complement are all",
         "mask and complement are all",
@@ -331,7 +331,7 @@ WRONG: tuple[Rule, ...] = (
     rule("int mod negative floor", "int mod negative floor", (C + J) % J, C % J, where=[J > 0]),
     rule("int halves", "int halves", (C / 2) * 2 + 0, C - C % 2 + (C % 2)),
     rule("int division distributes", "int division distributes", (C + J) / 2, C / 2 + J / 2),
-    rule("int division of negative", "int division of negative", negated(C) / 2, C / 2),
+    rule("int division of negative", "int division of negative", negate(C) / 2, C / 2),
     rule(
         "take twice swapped",
         "take twice swapped",

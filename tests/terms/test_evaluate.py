@@ -20,8 +20,8 @@ from rewright.terms.scalar import (
     Table,
     all_of,
     at_least,
-    below,
     choose,
+    less_than,
     otherwise,
 )
 
@@ -56,7 +56,7 @@ def test_the_last_value_that_is_there() -> None:
 
 
 def test_only_the_chosen_branch_is_read() -> None:
-    padded = Choose(all_of([at_least(ROW, 0), below(ROW, 5)]), Read(0, (ROW,)), Fixed(0.0))
+    padded = Choose(all_of([at_least(ROW, 0), less_than(ROW, 5)]), Read(0, (ROW,)), Fixed(0.0))
     assert [value(padded, i) for i in (-1, 0, 4, 5)] == [0.0, 3.0, 5.0, 0.0]
 
 
@@ -86,4 +86,6 @@ def test_printing() -> None:
         "sum", Variable("k"), symbol("s"), Apply("multiply", (Read(0, (ROW, K)), Read(1, (K,)))), Fixed(0.0)
     )
     assert str(softened) == "sum[k < s] multiply(x0[i0, k], x1[k])"
-    assert str(choose(all_of([below(ROW, 3)]), Read(0, (ROW,)), Fixed(0))) == "(if -1*i0 + 2 >= 0 then x0[i0] else 0)"
+    assert (
+        str(choose(all_of([less_than(ROW, 3)]), Read(0, (ROW,)), Fixed(0))) == "(if -1*i0 + 2 >= 0 then x0[i0] else 0)"
+    )

@@ -3,7 +3,7 @@
 from rewright.ir.dims import symbol
 from rewright.terms.index import Variable, element, result_index, variable
 from rewright.terms.roles import Contracted, Follows, Whole, roles
-from rewright.terms.scalar import Apply, Choose, Fixed, Fold, Number, Read, Scalar, below
+from rewright.terms.scalar import Apply, Choose, Fixed, Fold, Number, Read, Scalar, less_than
 
 ROW, COLUMN = result_index(2)
 K = variable("k")
@@ -54,7 +54,7 @@ def test_a_diagonal_is_not_followed() -> None:
 
 
 def test_a_condition_on_the_index_forbids_a_split() -> None:
-    causal = Choose(below(COLUMN, ROW + 1), Read(0, (ROW, COLUMN)), Fixed(float("-inf")))
+    causal = Choose(less_than(COLUMN, ROW + 1), Read(0, (ROW, COLUMN)), Fixed(float("-inf")))
     assert roles(causal, [(N, N)], (N, N)).free == ()
 
 

@@ -31,7 +31,7 @@ def readers_behind(
                 reached.add(reader)
 
 
-def moved(node: Node) -> tuple[int, ...]:
-    """The operands of which the elements of a node are elements; none where it computes."""
+def moved_operands(node: Node) -> tuple[int, ...]:
+    """The operands that a node takes its elements from; none where it computes."""
     op = node.op
     return tuple(node.operands[k] for k in op.moves(len(node.operands))) if isinstance(op, ops.TensorOperator) else ()

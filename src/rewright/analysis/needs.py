@@ -58,7 +58,7 @@ def rounds_large(graph: Graph, position: int, operands: Sequence[Facts]) -> bool
     return known.exact and known.whole and not fits(known, op.dtype)
 
 
-def assumed(graph: Graph, position: int, operands: Sequence[Facts], found: Facts) -> Facts:
+def assume_condition(graph: Graph, position: int, operands: Sequence[Facts], found: Facts) -> Facts:
     """The facts of a node where its condition is met."""
     dtype = graph.nodes[position].type.dtype
     if dtype.is_integer:

@@ -97,5 +97,5 @@ class _Reader:
         assert isinstance(node.op, ops.TensorOperator)
         if not node.op.moves(len(node.operands)):
             return self._facts[position]
-        self._points.through(position, place, read)
+        self._points.follow_moves(position, place, read)
         return found[0] if len(found) == 1 else self._facts[position]

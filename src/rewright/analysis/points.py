@@ -46,11 +46,11 @@ class Points:
                 if node.type.dtype.is_float and not np.all(np.isfinite(found) & (found == np.floor(found))):
                     raise Open  # doubles round what is exact here, and a comparison may see that
                 return found
-            return np.asarray(self.through(position, places, self.value))
+            return np.asarray(self.follow_moves(position, places, self.value))
         finally:
             self._depth -= 1
 
-    def through(self, position: int, places: Places, read: Callable[[int, Places], Array]) -> Array:
+    def follow_moves(self, position: int, places: Places, read: Callable[[int, Places], Array]) -> Array:
         """What an operator that moves elements gives at places, of what ``read`` gives of its operands there."""
         if position not in self._denotations:
             node = self._graph.nodes[position]

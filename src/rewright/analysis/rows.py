@@ -14,7 +14,7 @@ from rewright.ir.operator import Operator
 from rewright.ops.facts import Facts, meet
 
 
-def related(graph: Graph, node: Node, operands: Sequence[Facts], found: Facts, *, casts: bool = True) -> Facts:
+def facts_of_rows(graph: Graph, node: Node, operands: Sequence[Facts], found: Facts, *, casts: bool = True) -> Facts:
     """What is known of a node beyond its transfer function, where its operands are related to each other.
 
     - ``x * x`` is not negative, nor is a mean of squares less the square of the mean.
@@ -28,7 +28,7 @@ def related(graph: Graph, node: Node, operands: Sequence[Facts], found: Facts, *
 
 
 def looks_around(node: Node) -> bool:
-    """Whether :func:`related` may read more of a node than its operator, its types and the facts of its operands."""
+    """Whether :func:`facts_of_rows` may read more of a node than operator, types and the facts of its operands."""
     is_of_others = isinstance(node.op, ops.Multiply) and node.operands[0] != node.operands[1]
     return type(node.op) in _RULES and not is_of_others
 

@@ -18,7 +18,7 @@ from rewright import ops
 from rewright.analysis.points import Open, Places, Points
 from rewright.ir.graph import Graph, Node
 from rewright.ops.base import Array
-from rewright.ops.facts import Facts, between
+from rewright.ops.facts import Facts, facts_between
 
 Kind = Literal["finite", "positive"]
 _ALL = 16
@@ -88,7 +88,7 @@ class Support:
         assert isinstance(node.op, ops.TensorOperator)
         if not node.op.moves(len(node.operands)):
             raise Open
-        return self._points.through(position, places, lambda inner, at: self._at(inner, at, kind))
+        return self._points.follow_moves(position, places, lambda inner, at: self._at(inner, at, kind))
 
     def _chosen(self, node: Node, places: Places, kind: Kind) -> Array:
         arms = [self._or_nowhere(p, places, kind) for p in node.operands[1:]]
@@ -154,7 +154,7 @@ class Support:
 def _real(facts: Facts, *, is_positive: bool) -> Facts:
     """The facts of elements that are real numbers, and positive, if that is known of them."""
     low, zero = (max(facts.low, 0), False) if is_positive else (facts.low, facts.zero)
-    return between(low, facts.high, zero=zero, whole=facts.whole)
+    return facts_between(low, facts.high, zero=zero, whole=facts.whole)
 
 
 def _along(shape: Sequence[int], axis: int, at: Mapping[int, Array]) -> list[Any]:

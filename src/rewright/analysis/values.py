@@ -16,8 +16,8 @@ from types import MappingProxyType
 
 from rewright import ops
 from rewright.analysis.meetings import Meeting, Step, match_collectives
-from rewright.analysis.needs import assumed, condition, rounds_large
-from rewright.analysis.rows import looks_around, related
+from rewright.analysis.needs import assume_condition, condition, rounds_large
+from rewright.analysis.rows import facts_of_rows, looks_around
 from rewright.analysis.support import Support
 from rewright.ir.graph import Graph, Node
 from rewright.ir.types import DType
@@ -32,7 +32,7 @@ from rewright.ops.facts import (
     join,
     meet,
     of_dtype,
-    rounded,
+    round_facts,
     whole_limit,
 )
 
@@ -50,7 +50,7 @@ class Setting:
 
     given: Given = field(default_factory=lambda: _NOTHING)
     floats: Facts = REAL
-    """What a float input may be of which nothing is given."""
+    """What a float input may be where nothing is given about it."""
     is_rounded: bool = False
     """Whether floats are those of a machine, which overflow and underflow, in place of exact reals."""
     decides: bool = True
@@ -237,7 +237,7 @@ class Values:
         assert isinstance(node.op, ops.TensorOperator)
         types = [self.graph.nodes[p].type for p in node.operands]
         found = node.op.facts(operands, types, node.type)
-        found = related(self.graph, node, operands, found, casts=not self.setting.is_rounded)
+        found = facts_of_rows(self.graph, node, operands, found, casts=not self.setting.is_rounded)
         if not self.setting.decides and isinstance(node.op, ops.Compare):
             found = TRUTH
         wraps = node.type.dtype.is_integer and not fits(found, node.type.dtype)
@@ -245,7 +245,7 @@ class Values:
             self.wraps.add(position)
         found = _exact(node, found, operands)
         if self.setting.is_rounded:
-            found = rounded(found, node.type.dtype, accumulates=node.op.accumulates)
+            found = round_facts(found, node.type.dtype, accumulates=node.op.accumulates)
         elif isinstance(node.op, ops.Reduce) and (found.may_be_infinite or found.zero):
             found = self._supported(position, found)
         return self._defined(position, operands, found, wraps=wraps)
@@ -259,7 +259,7 @@ class Values:
         if not wanted:
             return found
         self.open[position] = wanted
-        return assumed(self.graph, position, operands, found)
+        return assume_condition(self.graph, position, operands, found)
 
     def _of_rounded(self, position: int, operands: Sequence[Facts], found: Facts) -> str:
         """What must hold where whole numbers that a float type has rounded become integers, or are compared."""

@@ -1,8 +1,8 @@
-"""A mean of squares less the square of the mean, which over the reals is never below nought.
+"""A mean of squares less the square of the mean, which over the reals is never below zero.
 
 By the inequality of Cauchy and Schwarz the square of a sum of n elements is no more than n times the sum of their
-squares. So ``a * sum(x * x) - (b * sum(x)) ** 2`` is not below nought where ``n * b * b`` is no more than ``a``.
-Where an element is infinite the difference is NaN. Rounding may take it below nought, so a machine's may be.
+squares. So ``a * sum(x * x) - (b * sum(x)) ** 2`` is not below zero where ``n * b * b`` is no more than ``a``.
+Where an element is infinite the difference is NaN. Rounding may take it below zero, so a machine's may be.
 """
 
 from __future__ import annotations

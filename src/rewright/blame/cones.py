@@ -10,7 +10,7 @@ from rewright.blame.layouts import Layout
 from rewright.interp.arithmetic import is_exact
 from rewright.ir.graph import Graph, GraphBuilder, Node
 from rewright.ir.types import DType, TensorType
-from rewright.proof.rewriting.parts import converted, copy_nodes, depends_on_inputs
+from rewright.proof.rewriting.parts import convert_node, copy_nodes, depends_on_inputs
 
 LARGEST = 256
 
@@ -47,12 +47,12 @@ class Cone:
             if name not in inputs:
                 inputs[name] = builder.input(name, ops.Input(name, types[name]))
             layout = (layouts or {}).get(position) or Layout.of(len(types[name].shape))
-            places[position] = converted(builder, layout.build(builder, inputs[name], kind.shape), kind)
+            places[position] = convert_node(builder, layout.build(builder, inputs[name], kind.shape), kind)
         copy_nodes(builder, self.graph, self.positions, places)
         made = places[self.positions[-1]]
         if result is not None:
             layout, kind = result
-            made = converted(builder, layout.build(builder, made, kind.shape), kind)
+            made = convert_node(builder, layout.build(builder, made, kind.shape), kind)
         builder.output("result", made)
         return builder.build()
 

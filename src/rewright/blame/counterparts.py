@@ -9,8 +9,8 @@ from rewright import ops
 from rewright.blame.divergence import Divergence, Search
 from rewright.blame.editing import Edit, NamedReplacement, in_reverse, insert_node, keeping_type, only_operand
 from rewright.blame.places import Place
-from rewright.blame.repairs import Repair, repaired
-from rewright.blame.wording import differences, named, where
+from rewright.blame.repairs import Repair, apply_edits
+from rewright.blame.wording import describe_node, differences, where
 from rewright.ir.errors import TypeMismatch
 from rewright.ir.graph import Graph, Node
 from rewright.ir.placement import RankProgram
@@ -19,17 +19,17 @@ _DEPTH = 12
 """How far back counterparts are compared, in operators."""
 
 
-def mended(sequential: Graph, program: RankProgram, search: Search, divergence: Divergence) -> Iterator[Repair]:
+def replacements(sequential: Graph, program: RankProgram, search: Search, divergence: Divergence) -> Iterator[Repair]:
     """Programs in which the place of a divergence does what the sequential node does; none of them is checked yet."""
     if divergence.cause in ("missing", "term"):
         return _with_missing(sequential, program, search, divergence)
     wanted, node = sequential.nodes[divergence.sequential], program.graphs[0].nodes[divergence.place[0]]
     site = dict(enumerate(divergence.place))
-    return repaired(program, (Edit(text, site, build) for text, build in _edits(divergence, wanted, node, search)))
+    return apply_edits(program, (Edit(text, site, build) for text, build in _edits(divergence, wanted, node, search)))
 
 
 def _edits(divergence: Divergence, wanted: Node, node: Node, search: Search) -> Iterator[NamedReplacement]:
-    what = named(node)
+    what = describe_node(node)
     if divergence.cause == "constant" or (divergence.cause == "operator" and wanted.op != node.op):
         yield from _likening(wanted, node)
     if divergence.cause == "operands":
@@ -43,14 +43,14 @@ def _edits(divergence: Divergence, wanted: Node, node: Node, search: Search) -> 
 def _likening(wanted: Node, node: Node) -> Iterator[NamedReplacement]:
     """A node with the number, or the operator, of its counterpart."""
     if not isinstance(wanted.op, ops.Constant):
-        text = f"make the {named(node)} like the one at {wanted.span}"
+        text = f"make the {describe_node(node)} like the one at {wanted.span}"
         yield text, keeping_type(lambda editor, old: editor.add(wanted.op, *old.operands))
     elif len(values := wanted.op.values) == 1 and node.op != replace(wanted.op, tensor=node.type):
-        text = f"use {values[0]:g} for the {named(node)}"
+        text = f"use {values[0]:g} for the {describe_node(node)}"
         yield text, lambda editor, old: editor.add(ops.Constant(old.type, values))
 
 
-def unlike(sequential: Graph, program: RankProgram, position: int, place: Place) -> Iterator[Repair]:
+def nearby_attributes(sequential: Graph, program: RankProgram, position: int, place: Place) -> Iterator[Repair]:
     """Programs in which a constant or an attribute near a place is what it is near its sequential counterpart.
 
     Both programs are walked backwards side by side for as long as they have the same operators.
@@ -68,7 +68,7 @@ def unlike(sequential: Graph, program: RankProgram, position: int, place: Place)
         is_other = isinstance(wanted.op, ops.Constant) or differences(wanted, nodes[0])
         if is_other and not isinstance(wanted.op, ops.Input):
             edits = _likening(wanted, nodes[0])
-            yield from repaired(program, (Edit(text, dict(enumerate(there)), build) for text, build in edits))
+            yield from apply_edits(program, (Edit(text, dict(enumerate(there)), build) for text, build in edits))
         for number, operand in enumerate(wanted.operands):
             before = tuple(node.operands[number] for node in nodes)
             if before not in seen:

@@ -110,7 +110,7 @@ class _Part:
         return {op.label for op in leaves if isinstance(op, ops.Input)}
 
     def floats(self, *, plain: bool = False) -> list[float]:
-        """Its finite numbers, without nought and one where these ``plain`` ones are not asked for."""
+        """Its finite numbers, without zero and one where these ``plain`` ones are not asked for."""
         below = {p for node in self.nodes if isinstance(node.op, ops.Sqrt) for p in node.operands}
         pairs = zip(self._positions, self.nodes, strict=True)
         found = [self._number(node) for p, node in pairs if node.type.dtype.is_float and p not in below]

@@ -40,12 +40,12 @@ _LAYOUT = (ops.Layout, ops.Convert)
 _READ = 5
 """How much later than operators that are wrong those are tried that they read."""
 _AHEAD = 32
-"""Operators after an exchange of which one becomes what the left program has."""
+"""The operators after an exchange, one of which becomes what the left program has."""
 _SOON = 5
-"""So many operators after an exchange that helps everything is right."""
+"""Everything is right this many operators after an exchange that helps."""
 _HARDLY = 1
-"""More than so many are right after one of the first operators that differ, after one that helped in another layer, and
-after one that is taken where no other helps."""
+"""More than this many are right after one of the first operators that differ, after one that helped in another layer,
+and after one that is taken where no other helps."""
 
 
 @dataclass(frozen=True)
@@ -291,7 +291,7 @@ class Search:
                     yield Layout((*order, *single), False)
 
     def _reach(self, exchange: Exchange, names: Sequence[str]) -> float:
-        """How many operators after an exchange the programs part next; nought where it does not help."""
+        """How many operators after an exchange the programs part next; zero where it does not help."""
         try:
             if not self._begins_well(exchange):
                 return 0
@@ -381,7 +381,7 @@ class Search:
                 held = self.right.inputs.get(node.op.label)
                 found = None if held is None else (held, Layout.of(node.type.rank))
             else:
-                alike = index.alike(self.numbers.left(position), 16)
+                alike = index.find_layouts(self.numbers.left(position), 16)
                 found = next(((p, how) for p, how in alike if p < exchange.right), None)
             if found is None:
                 return None
@@ -453,7 +453,7 @@ def _with_read(graph: Graph, region: Sequence[int]) -> dict[int, int]:
     return found
 
 
-def mended(right: Graph, exchanges: Sequence[Exchange]) -> Graph | None:
+def apply_exchanges(right: Graph, exchanges: Sequence[Exchange]) -> Graph | None:
     """The right program with every exchange made; None where one cannot be written down or does not fit."""
     if any(exchange.cones is None for exchange in exchanges):
         return None

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from rewright import ops
 from rewright.blame.index import TensorIndex
-from rewright.blame.merged import merged
+from rewright.blame.merged import merged_placements
 from rewright.blame.places import Place, Places
 from rewright.interp.placing import are_copies, compare, has_shapes, placements
 from rewright.interp.ranks import Trial
@@ -69,7 +69,7 @@ class Holding:
         key = shape, shapes
         if key not in self._placements:
             clean = [p for p in self._all(shape) if has_shapes(p, shapes)]
-            self._placements[key] = [*clean, *merged(shape, shapes, self.mesh)]
+            self._placements[key] = [*clean, *merged_placements(shape, shapes, self.mesh)]
         return self._placements[key]
 
     def error(self, position: int, at: Place) -> float:

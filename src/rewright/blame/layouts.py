@@ -63,7 +63,7 @@ class Index:
         for marks in self._by_size.values():
             marks.sort()
 
-    def alike(self, values: Sequence[Array], limit: int = _MOST_LIKELY) -> Iterator[tuple[int, Layout]]:
+    def find_layouts(self, values: Sequence[Array], limit: int = _MOST_LIKELY) -> Iterator[tuple[int, Layout]]:
         """Positions whose arrays are the given ones but for their layout, equal shapes first.
 
         Of as many runs as there are arrays.
@@ -86,7 +86,7 @@ class Index:
 
     def has(self, values: Sequence[Array]) -> bool:
         """Whether there are arrays that are the given ones but for their layout."""
-        return next(self.alike(values), None) is not None
+        return next(self.find_layouts(values), None) is not None
 
     def _near(self, size: int, mark: float) -> list[tuple[float, int]]:
         """The arrays of a size whose print may be near another one."""
@@ -112,7 +112,7 @@ class Numbers:
 
     def partners(self, position: int) -> Iterator[tuple[int, Layout]]:
         """Nodes of the left program that agree with a node of the right one on every draw, equal layouts first."""
-        return self.left_index.alike(self.right(position))
+        return self.left_index.find_layouts(self.right(position))
 
 
 def _print(value: Array) -> float:

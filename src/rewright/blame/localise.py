@@ -181,7 +181,7 @@ class Localiser:
             position = inner.pop()
         return self._parting(parting.rank, position)
 
-    def received(self, rank: int, position: int) -> tuple[Node, int, Node] | None:
+    def message_of(self, rank: int, position: int) -> tuple[Node, int, Node] | None:
         """The message that a node reads, or is: what receives it, the rank that sent it, and what sent it there."""
         nodes = self.ranks[rank].graph.nodes
         stack, seen = [position, *nodes[position].operands], set[int]()

@@ -15,7 +15,7 @@ from rewright.ir.placement import AxisRuns, Mesh, Placement
 _KINDS = ("Replicate()", "outer", "inner")
 
 
-def merged(shape: Sequence[int], locals_: Sequence[tuple[int, ...]], mesh: Mesh) -> Iterator[Placement]:
+def merged_placements(shape: Sequence[int], locals_: Sequence[tuple[int, ...]], mesh: Mesh) -> Iterator[Placement]:
     """The placements of a tensor in which one axis is cut so, for ranks that all hold the same local shape."""
     own = locals_[0]
     if any(local != own for local in locals_) or len(own) != len(shape):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from rewright import ops
 from rewright.blame.localise import Localiser, addends
-from rewright.blame.wording import named, where
+from rewright.blame.wording import describe_node, where
 from rewright.claims.language import Addend, Content, Fold, Ranged
 from rewright.ir.graph import Node
 from rewright.lifting.programs import UNKNOWN
@@ -33,7 +33,7 @@ def why_not(localiser: Localiser, rank: int, position: int | None) -> str:
 
 
 class _At:
-    """The programs, and a rank of which something is asked."""
+    """The programs, and the rank that a question is about."""
 
     def __init__(self, localiser: Localiser, rank: int) -> None:
         self.localiser, self.rank, self.lifted = localiser, rank, localiser.ranks[rank]
@@ -45,7 +45,7 @@ class _At:
         return self.lifter.values[number] if 0 <= number < len(self.lifter.values) else None
 
     def open(self, node: Node, position: int) -> str:
-        """A sum of which only a part has been added up."""
+        """A partial sum."""
         told = self._part(self.value(position))
         if not told:
             operands = ((p, self._part(self.value(p))) for p in node.operands)
@@ -141,7 +141,7 @@ class _At:
         """The sequential node that first computes a term, or the fold under it."""
         position = self.localiser.home.get(term)
         node = None if position is None else self.sequential.graph.nodes[position]
-        return "" if node is None else where(node) if isinstance(node.op, ops.Input) else named(node)
+        return "" if node is None else where(node) if isinstance(node.op, ops.Input) else describe_node(node)
 
     def _tensor(self, term: int) -> str:
         names = sorted(self.terms.inputs(term))

@@ -22,7 +22,7 @@ from rewright.blame.editing import (
     with_attributes,
 )
 from rewright.blame.slips import compared, moved_constants, moved_slices, reordered
-from rewright.blame.wording import named
+from rewright.blame.wording import describe_node
 from rewright.ir.graph import Graph, Node
 from rewright.ir.operator import Operator
 from rewright.ir.placement import Mesh, RankProgram
@@ -43,7 +43,7 @@ _Key = tuple[tuple[tuple[int, int], ...], int]
 """A site, and a number: the same edit of programs that differ in sizes only has the same key."""
 
 
-def repaired(program: RankProgram, edits: Iterable[Edit]) -> Iterator[Repair]:
+def apply_edits(program: RankProgram, edits: Iterable[Edit]) -> Iterator[Repair]:
     """The edits that fit a program, with the programs that they make."""
     for edit in edits:
         changed = edit.apply(program)
@@ -58,10 +58,10 @@ def candidates(program: RankProgram, site: Mapping[int, int]) -> Iterator[Repair
         program: the programs of all ranks.
         site: the suspected node's position by rank.
     """
-    return repaired(program, (edit for _, edit in _proposals(program, site)))
+    return apply_edits(program, (edit for _, edit in _proposals(program, site)))
 
 
-def confirmed(
+def confirm_repairs(
     program: RankProgram,
     small: RankProgram,
     site: Mapping[int, int],
@@ -78,7 +78,7 @@ def confirmed(
     for key, edit in islice(_proposals(program, site), limit):
         tried = known.get(key, edit).apply(small)
         if tried is not None and agrees(tried):
-            yield from repaired(program, [edit])
+            yield from apply_edits(program, [edit])
 
 
 def _proposals(program: RankProgram, site: Mapping[int, int]) -> Iterator[tuple[_Key, Edit]]:
@@ -153,7 +153,7 @@ def groups_over(mesh: Mesh) -> Iterator[tuple[str, Groups]]:
 
 
 def _at_collective(program: RankProgram, rank: int, node: Node) -> Iterator[NamedReplacement]:
-    op, name = node.op, named(node)
+    op, name = node.op, describe_node(node)
     if program.graphs[rank].nodes[node.operands[0]].type == node.type if node.operands else False:
         yield f"remove the {name}", only_operand(0)
     if isinstance(op, ops.AllReduce | ops.ReduceScatter):

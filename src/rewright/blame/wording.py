@@ -165,7 +165,7 @@ def where(node: Node) -> str:
     return f"{node.op.name} {'in' if node.span.scope else 'at'} {node.span}"
 
 
-def named(node: Node) -> str:
+def describe_node(node: Node) -> str:
     """A node by its operator and line."""
     return f"{node.op.name} at {node.span}"
 

@@ -247,10 +247,10 @@ def terms_of(tensor: Tensor) -> Iterator[int]:
             yield hole
 
 
-def renamed(tensor: Tensor, names: Mapping[int, int]) -> Tensor:
+def rename(tensor: Tensor, names: Mapping[int, int]) -> Tensor:
     """The tensor with other terms in the place of its own."""
     if isinstance(tensor, Pieces):
-        return Pieces(tensor.axis, tensor.rows, tensor.lengths, tuple(renamed(part, names) for part in tensor.parts))
+        return Pieces(tensor.axis, tensor.rows, tensor.lengths, tuple(rename(part, names) for part in tensor.parts))
     return View(
         tensor.dims,
         tuple(

@@ -82,7 +82,7 @@ def audit_line(found: Audit, seconds: float, proof: tuple[float, float] | None =
 def _document(
     path: Path, certificate: Certificate, sequential: Graph, found: Audit | None, why: str, seconds: float
 ) -> dict[str, Any]:
-    """The report as JSON values; what is claimed is told only where it was proved."""
+    """The report as JSON values; the claim is included only where it was proved."""
     report: dict[str, Any] = {"schema": 1, "certificate": str(path), "holds": found is not None, "reason": why}
     if found is not None:
         inputs, outputs = _relations(certificate, sequential)

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 from rich.console import Console
 
-from rewright.frontends.validation.record import read, told
+from rewright.frontends.validation.record import read, validation_note
 from rewright.ir.graph import Graph
 
 
 def captures_of(graphs: Sequence[Graph], record: str) -> list[str]:
     """What was checked of these graphs, and of those that the certificate was written for, where that is other."""
-    now, before = told(graphs), read(record) if record else None
+    now, before = validation_note(graphs), read(record) if record else None
     written = [] if before is None or str(before) == now else [f"when the certificate was written: {before}"]
     return [now, *written]
 

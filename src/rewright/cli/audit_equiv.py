@@ -127,7 +127,7 @@ def _claim(certificate: EquivalenceCertificate) -> str:
 def _document(
     path: Path, certificate: EquivalenceCertificate, found: Confirmed | None, why: str, seconds: float
 ) -> dict[str, Any]:
-    """The report as JSON values; what is claimed is told only where it was proved."""
+    """The report as JSON values; the claim is included only where it was proved."""
     report: dict[str, Any] = {"schema": 1, "certificate": str(path), "holds": found is not None, "reason": why}
     if found is not None:
         said = _said(certificate)

@@ -61,7 +61,7 @@ def run_pieces(
 
 
 def _document(path: Path, found: Joined | None, why: str, seconds: float) -> dict[str, object]:
-    """The report as JSON values; what is claimed is told only where it was proved."""
+    """The report as JSON values; the claim is included only where it was proved."""
     report: dict[str, object] = {"schema": 1, "certificate": str(path), "holds": found is not None, "reason": why}
     if found is not None:
         stats = {"pieces": found.pieces, "uses": found.uses}

@@ -15,7 +15,7 @@ import typer
 from rewright.env.chart import Bar, chart
 from rewright.env.datasets import FOLDER, Entry, dataset, is_dataset
 from rewright.env.repairs import runnable
-from rewright.env.rollouts import Outcome, Rollout, Task, checked, geometric_mean, run_rollouts
+from rewright.env.rollouts import Outcome, Rollout, Task, check_names, geometric_mean, run_rollouts
 from rewright.env.session import Session
 from rewright.ir.errors import RewrightError
 from rewright.workers import Failure, run_all, workers_named
@@ -47,7 +47,7 @@ def bench(
     Status 1 where a choice gives other outputs than the original, 2 where XLA refuses a module.
     """
     passes, players = _split(names), _split(agents)
-    checked(passes, players, after_xla)
+    check_names(passes, players, after_xla)
     if out is not None:
         _made(out)
     with Session() as session:

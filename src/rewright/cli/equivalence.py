@@ -1,4 +1,4 @@
-"""``rewright equiv``: two implementations of one model, proved equal or told apart."""
+"""``rewright equiv``: two implementations of one model, proved equal or shown to differ."""
 
 from __future__ import annotations
 

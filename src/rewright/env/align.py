@@ -14,7 +14,7 @@ from rewright.frontends.hlo.module import Computation, Instruction, Module, call
 _NEW = ".new"
 
 
-def aligned(before: Module, after: Module) -> Module:
+def align_names(before: Module, after: Module) -> Module:
     """The program ``after`` with the names of ``before`` wherever the two compute the same thing in the same way.
 
     From the parameters on, instructions with one operator and the same operands are the same; from the results back,
@@ -30,10 +30,10 @@ def aligned(before: Module, after: Module) -> Module:
             needed = called_first(before.computations, calls[name])
             computations.update({called: before.computations[called] for called in needed})
             continue
-        own = replace(own.changed(lambda _, i: i.renamed({}, calls)), name=calls[name])
+        own = replace(own.map_instructions(lambda _, i: i.rename({}, calls)), name=calls[name])
         if name == after.entry:
             names = _entry_names(before.main, own, old.values[before.entry], new.values[name])
-            named = {names[n]: i.renamed(names, {}) for n, i in own.instructions.items()}
+            named = {names[n]: i.rename(names, {}) for n, i in own.instructions.items()}
             own = replace(own, instructions=named, root=names[own.root])
         computations[own.name] = own
     return replace(after, computations=computations, entry=calls[after.entry])
@@ -71,7 +71,7 @@ class _Numbers:
                 own[name] = self._number(("parameter", i.parameter, i.shape_proto))
                 continue
             called = tuple(whole[c] for c in i.called)
-            own[name] = self._number((i.opcode, i.said, called, tuple(own[o] for o in i.operands)))
+            own[name] = self._number((i.opcode, i.own_fields, called, tuple(own[o] for o in i.operands)))
         return own
 
 

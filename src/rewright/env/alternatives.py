@@ -14,7 +14,7 @@ from functools import cached_property
 
 from rewright.env.hlo.editing import prune
 from rewright.env.inlining import Inlined, Values
-from rewright.frontends.hlo.module import Computation, Instruction, Module, called_first, ordered
+from rewright.frontends.hlo.module import Computation, Instruction, Module, called_first, toposort
 from rewright.frontends.hlo.order import Cycle
 from rewright.ir.errors import RewrightError
 
@@ -282,10 +282,10 @@ def _operands(
 
 
 def _live(computation: Computation) -> set[str]:
-    return set(ordered(computation.instructions, [computation.root])) | {i.name for i in computation.parameters()}
+    return set(toposort(computation.instructions, [computation.root])) | {i.name for i in computation.parameters()}
 
 
-def merged(program: Module, graphs: Sequence[AlternativeGraph]) -> tuple[AlternativeGraph, list[tuple[int, int]]]:
+def merge(program: Module, graphs: Sequence[AlternativeGraph]) -> tuple[AlternativeGraph, list[tuple[int, int]]]:
     """The alternatives of several graphs of one program in one graph, and where each comes from: graph and number.
 
     Alternatives that an earlier graph has too are left out.
@@ -340,9 +340,9 @@ def _renamed(graph: AlternativeGraph, suffix: str) -> AlternativeGraph:
     names: dict[str, dict[str, str]] = {}
     for computation, instructions in graph.pool.items():
         own = names[computation] = {name: name + suffix for name in instructions}
-        pool[computation] = {own[name]: i.renamed(own, calls) for name, i in instructions.items()}
+        pool[computation] = {own[name]: i.rename(own, calls) for name, i in instructions.items()}
     computations = {
-        calls[name]: replace(c.changed(lambda _, i: i.renamed({}, calls)), name=calls[name])
+        calls[name]: replace(c.map_instructions(lambda _, i: i.rename({}, calls)), name=calls[name])
         for name, c in graph.computations.items()
     }
     alternatives = tuple(

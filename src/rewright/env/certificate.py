@@ -20,7 +20,7 @@ from typing import Any, cast
 from rewright.env.alternatives import Alternative, AlternativeGraph, Provenance, Use
 from rewright.env.claims import Neighbourhood, Proof, prove_terms
 from rewright.env.episode import Episode, digest_of
-from rewright.env.hlo.editing import imported, pruned
+from rewright.env.hlo.editing import import_computations, remove_dead_code
 from rewright.env.inlining import Inlined
 from rewright.env.strict import list_of, number_of, read_document, read_module, table_of, text_of
 from rewright.env.values import Test
@@ -166,7 +166,7 @@ def _audit(document: object, seconds: float) -> Audit:
             lemmas += len(found.pairs)
         steps += len(taken)
         before = graph.apply(range(len(graph))) if len(graph) else base
-    if write(pruned(before)) != write(pruned(_program(table["final"]))):
+    if write(remove_dead_code(before)) != write(remove_dead_code(_program(table["final"]))):
         raise Refused("the choices do not lead to the module at the end")
     left = tuple(map(text_of, list_of(table["open"])))
     if len(left) != len(unproved) or not all(map(str.startswith, left, unproved)):
@@ -206,7 +206,7 @@ def _same_program(left: Module, right: Module) -> Neighbourhood:
     kinds = [[str(p.shape) for p in program.main.parameters()] for program in (left, right)]
     if kinds[0] != kinds[1]:
         raise RewrightError("the parameters of two modules differ; a trajectory keeps them")
-    whole, entry = imported(left, right, "other")
+    whole, entry = import_computations(left, right, "other")
     inlined = Inlined(whole.computations)
     roots: list[int] = []
     for program, name in ((left, left.entry), (right, entry)):

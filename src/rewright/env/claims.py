@@ -16,7 +16,7 @@ import numpy as np
 
 from rewright.env.alternatives import AlternativeGraph
 from rewright.env.exactness import holds_in_floats, why_not_exact
-from rewright.env.excerpts import assembled
+from rewright.env.excerpts import assemble_module
 from rewright.env.hlo.editing import parameter
 from rewright.env.inlining import Inlined
 from rewright.env.inputs import dtype_of
@@ -178,7 +178,7 @@ class Neighbourhood:
         self._check_orders(inside)
         self._check_bodies(inside)
         cut = _retyped(self._cut(inside, (left, right)))
-        sides = [assembled(self.computations, cut, _name(root), "claim") for root in (left, right)]
+        sides = [assemble_module(self.computations, cut, _name(root), "claim") for root in (left, right)]
         return as_on_machines(sides[0].graph(), sides[1].graph())
 
     def says_otherwise(self, left: int, right: int) -> str:

@@ -17,7 +17,7 @@ from rewright.env.dryrun import DryRun
 from rewright.env.hlo.editing import prune
 from rewright.env.inlining import Inlined
 from rewright.env.module import HloModule
-from rewright.frontends.hlo.module import Instruction, ordered
+from rewright.frontends.hlo.module import Instruction, toposort
 from rewright.frontends.hlo.order import Cycle
 
 _SMALLEST = 1e-13
@@ -61,7 +61,7 @@ class _Merged:
         program = run.graph.program
         self.main = program.main
         self.instructions: dict[str, Instruction] = {**self.main.instructions, **run.graph.pool.get(self.main.name, {})}
-        self.order = ordered(self.instructions, list(self.instructions))
+        self.order = toposort(self.instructions, list(self.instructions))
         self.inlined = Inlined({**program.computations, **run.graph.computations})
         self.egraph = EGraph()
         self.places: dict[str, int] = {}

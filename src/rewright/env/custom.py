@@ -1,4 +1,4 @@
-"""A user's own rewrites: patterns as rules, and functions from program to program, whose sites are told apart."""
+"""A user's own rewrites: patterns as rules, and functions from program to program, with their sites."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from rewright.env.alternatives import AlternativeGraph, Provenance
-from rewright.env.hlo.editing import pruned
+from rewright.env.hlo.editing import remove_dead_code
 from rewright.env.module import HloModule
 from rewright.env.rules import rule_alternatives
 from rewright.env.session import Session
@@ -56,7 +56,7 @@ def _checked(session: Session, base: HloModule, name: str, program: object) -> M
     if not isinstance(program, Module):
         raise RewrightError(f"the rewrite {name!r:.60} gives no program but {program!r:.40}; return a Module")
     try:
-        module = base.replaced(pruned(program))
+        module = base.replaced(remove_dead_code(program))
         # An import checks every instruction against its operands.
         if module.late:
             session.fingerprint(module)

@@ -23,7 +23,7 @@ from typing import Any
 from rewright.env.alternatives import AlternativeGraph, Provenance
 from rewright.env.certificate import Certified, Refused, Stage, audit, certify, certify_stages
 from rewright.env.episode import Episode
-from rewright.env.hlo.editing import pruned
+from rewright.env.hlo.editing import remove_dead_code
 from rewright.env.module import HloModule
 from rewright.env.proposers import hand_decided
 from rewright.env.session import Change, Session
@@ -139,7 +139,7 @@ def _check(deployment: Deployment) -> None:
         (made.final, deployment.module, "the module is not the one that the certificate ends with"),
         (met.final, deployment.replaced, "what is met is not what the certificate ends with"),
     ):
-        if write(pruned(read(one))) != write(pruned(read(other))):
+        if write(remove_dead_code(read(one))) != write(remove_dead_code(read(other))):
             raise Refused(what)
     if _interface(read(deployment.module)) != _interface(read(deployment.replaced)):
         raise Refused("the module takes, gives or shares other buffers than what it stands for")

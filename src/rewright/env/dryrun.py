@@ -1,11 +1,11 @@
-"""Dry runs: what passes would do to a module, as alternatives of which each is checked before it is offered."""
+"""Dry runs: what passes would do to a module, as alternatives that are checked one by one before they are offered."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from rewright.env.alternatives import ROOT, AlternativeGraph, Provenance, merged
+from rewright.env.alternatives import ROOT, AlternativeGraph, Provenance, merge
 from rewright.env.custom import Pattern, pattern_alternatives, pattern_key
 from rewright.env.module import HloModule
 from rewright.env.passes import gpu_pass
@@ -62,7 +62,7 @@ def dry_run(
     passes = tuple(map(checked_name, passes))
     own = tuple(map(pattern_key, patterns))
     key = ("dry run", session.fingerprint(module), module.late, passes, granularity, tested, seed, own)
-    return session.remembered(key, lambda: _dry_run(session, module, passes, granularity, tested, seed, patterns))
+    return session.remember(key, lambda: _dry_run(session, module, passes, granularity, tested, seed, patterns))
 
 
 def _dry_run(
@@ -86,7 +86,7 @@ def _dry_run(
     proposed += [pattern_alternatives(session, base, pattern, granularity) for pattern in patterns]
     for own in proposed:
         runs.append(DryRun(base, own, tuple(run_alternatives(session, base, own, seed)) if tested else ()))
-    graph, origins = merged(base.program, [run.graph for run in runs])
+    graph, origins = merge(base.program, [run.graph for run in runs])
     tests = tuple(runs[tag].tests[number] for tag, number in origins) if tested else ()
     return DryRun(base, graph, tests, tuple(passes), tuple(pattern.name for pattern in patterns))
 

@@ -186,7 +186,7 @@ class HloRewrite(gymnasium.Env[Any, Any]):
         return self._observe(), self._info()
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        """Act; an action that is masked or that XLA refuses changes nothing and says so in ``info["refused"]``."""
+        """Take an action; if it is masked or XLA refuses it, nothing changes and ``info["refused"]`` says so."""
         episode = self.episode
         before = static_cost(self.session, episode.current, self.reward)
         refused = ""
@@ -442,7 +442,7 @@ class HloRewrite(gymnasium.Env[Any, Any]):
 
 
 class _Masked(RewrightError):
-    """An action that does nothing now."""
+    """Raised for an action that does nothing now."""
 
 
 def _check(what: str, given: str, known: Sequence[str]) -> None:
@@ -460,5 +460,5 @@ def _numbers(action: Any) -> list[int]:
 
 
 def _scaled(values: Array) -> Array:
-    """Signed logarithms: sizes range over many orders of magnitude, and small numbers stay apart."""
+    """Signed logarithms: sizes range over many orders of magnitude, and small numbers stay distinct."""
     return (np.sign(values) * np.log1p(np.abs(values))).astype(np.float32)

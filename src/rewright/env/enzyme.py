@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 
-from rewright.env.align import aligned
+from rewright.env.align import align_names
 from rewright.env.alternatives import AlternativeGraph, Provenance
 from rewright.env.module import HloModule
 from rewright.env.session import Session
@@ -30,7 +30,7 @@ class EnzymePattern:
 
 def patterns(session: Session) -> tuple[EnzymePattern, ...]:
     """All patterns of the installed Enzyme-JAX; raises RewrightError where there is none."""
-    spellings: list[str] = session.remembered(("enzyme",), lambda: session.worker.call("enzyme_patterns"))
+    spellings: list[str] = session.remember(("enzyme",), lambda: session.worker.call("enzyme_patterns"))
     found: dict[str, EnzymePattern] = {}
     for spelling in spellings:
         name = spelling.partition("<")[0].partition("(")[0].strip()
@@ -53,8 +53,8 @@ def enzyme_alternatives(session: Session, module: HloModule, name: str) -> Alter
     after = _rewritten(session, module, ";".join(pattern.spelling for pattern in wanted))
     folded = _rewritten(session, module, named(session, _NEVER).spelling)
     base = module.program
-    graph = split(base, aligned(base, after.program), Provenance("enzyme", name or "all patterns"))
-    plain = split(base, aligned(base, folded.program), Provenance("enzyme", FOLDING))
+    graph = split(base, align_names(base, after.program), Provenance("enzyme", name or "all patterns"))
+    plain = split(base, align_names(base, folded.program), Provenance("enzyme", FOLDING))
     known = {(a.computation, a.value, a.uses) for a in plain.alternatives}
     alternatives = tuple(
         replace(a, provenance=Provenance("enzyme", FOLDING)) if (a.computation, a.value, a.uses) in known else a
@@ -65,5 +65,5 @@ def enzyme_alternatives(session: Session, module: HloModule, name: str) -> Alter
 
 def _rewritten(session: Session, module: HloModule, spelling: str) -> HloModule:
     key = ("enzyme", module.digest, spelling)
-    proto = session.remembered(key, lambda: session.worker.call("enzyme", module.proto, spelling))
+    proto = session.remember(key, lambda: session.worker.call("enzyme", module.proto, spelling))
     return session.canonical(HloModule(proto))

@@ -8,22 +8,22 @@ from dataclasses import replace
 import numpy as np
 
 from rewright.env.cost import FREE
-from rewright.env.hlo.editing import joined, parameter, pruned, with_entry
+from rewright.env.hlo.editing import make_tuple, parameter, remove_dead_code, with_entry
 from rewright.env.module import HloModule
-from rewright.frontends.hlo.module import Computation, Instruction, Module, ordered
+from rewright.frontends.hlo.module import Computation, Instruction, Module, toposort
 from rewright.frontends.hlo.proto import write
 from rewright.frontends.hlo.shapes import parts_of, read_shape
 from rewright.ir.errors import RewrightError
 
 
-def assembled(
+def assemble_module(
     everything: Mapping[str, Computation], cut: Mapping[str, Instruction], root: str, title: str
 ) -> HloModule:
     """The module of some instructions, parameters among them; ``everything`` holds the computations that they call."""
     names = [i.name for i in sorted((i for i in cut.values() if i.opcode == "parameter"), key=lambda i: i.parameter)]
-    order = ordered(cut, [*names, root])
+    order = toposort(cut, [*names, root])
     main = Computation(title, {name: cut[name] for name in order}, root)
-    return HloModule(write(pruned(with_entry(Module(title, everything, title), main))))
+    return HloModule(write(remove_dead_code(with_entry(Module(title, everything, title), main))))
 
 
 def excerpt(module: HloModule, inside: Collection[str], repeat: int = 1, title: str = "excerpt") -> HloModule:
@@ -44,13 +44,13 @@ def excerpt(module: HloModule, inside: Collection[str], repeat: int = 1, title: 
     for turn in range(repeat):
         names = {i.name: f"{i.name}.{turn}" for i in own}
         for i in own:
-            cut[names[i.name]] = replace(i.renamed(names, {}), controls=())
+            cut[names[i.name]] = replace(i.rename(names, {}), controls=())
         results += [names[i.name] for i in own if i.name not in read]
     root = results[0]
     if len(results) > 1:
         root = "results"
-        cut[root] = joined(root, [cut[name] for name in results])
-    return assembled(module.program.computations, cut, root, title)
+        cut[root] = make_tuple(root, [cut[name] for name in results])
+    return assemble_module(module.program.computations, cut, root, title)
 
 
 def _enter(cut: dict[str, Instruction], name: str, shape: bytes) -> None:
@@ -62,7 +62,7 @@ def _enter(cut: dict[str, Instruction], name: str, shape: bytes) -> None:
     parts = parts_of(shape)
     for index, part in enumerate(parts):
         _enter(cut, f"{name}.part{index}", part)
-    cut[name] = joined(name, [cut[f"{name}.part{index}"] for index in range(len(parts))])
+    cut[name] = make_tuple(name, [cut[f"{name}.part{index}"] for index in range(len(parts))])
 
 
 def extract_instructions_as_module(module: HloModule, repeat: int = 1000) -> list[tuple[str, HloModule]]:

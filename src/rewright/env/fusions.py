@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
 from rewright.env.alternatives import AlternativeGraph, Provenance
-from rewright.env.hlo.editing import joined, parameter, part
+from rewright.env.hlo.editing import make_tuple, parameter, part
 from rewright.env.module import HloModule
 from rewright.env.pool import Pool
 from rewright.env.words import ELEMENTWISE, words
@@ -126,7 +126,7 @@ class _Body:
             if own.opcode == "parameter":
                 found[own.name] = resolve(instruction.operands[own.parameter])
             else:
-                found[own.name] = self.add(own.renamed(found, {}))
+                found[own.name] = self.add(own.rename(found, {}))
         return found[inner.root]
 
     def computation(self, name: str, root: str) -> Computation:
@@ -163,7 +163,7 @@ def _fuse_both(pool: Pool, first: str, second: str) -> None:
     one = resolve(first)
     two = body.write(second, resolve)
     results = [body.instructions[n] for n in (one, two)]
-    root = body.add(joined("results", results))
+    root = body.add(make_tuple("results", results))
     both = _enter(pool, body, root, f"{second}.and.{first}")
     for index, value in enumerate((first, second)):
         own = pool.enter(part(f"{both}.{index}", both, index, results[index].shape_proto))

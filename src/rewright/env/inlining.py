@@ -17,9 +17,9 @@ from rewright.env.loop_values import LoopValues
 from rewright.env.loops import note_holds
 from rewright.env.words import ELEMENTWISE, ordered_words, words
 from rewright.frontends.hlo.layouts import major_first
-from rewright.frontends.hlo.module import METADATA, PARAMETER, SHAPE, TUPLE_INDEX, Computation, Instruction, ordered
+from rewright.frontends.hlo.module import METADATA, PARAMETER, SHAPE, TUPLE_INDEX, Computation, Instruction, toposort
 from rewright.frontends.hlo.shapes import DTYPES, Shape, array, element_of, parts_of, read_shape
-from rewright.frontends.hlo.wire import BYTES, VARINT, Field, integer, packed, read_fields, write_fields
+from rewright.frontends.hlo.wire import BYTES, VARINT, Field, integer, pack_integers, read_fields, write_fields
 from rewright.ir.errors import RewrightError
 
 _BACKEND_CONFIG, _DIMENSIONS, _LAYOUT = 43, 14, 5
@@ -27,12 +27,12 @@ _ATTRIBUTES = (68, 82)
 """Attributes of a frontend and what was found out about a value: XLA writes them where they are empty, too."""
 _MOST_TERMS = 200_000
 _NUMBERS = DTYPES.keys() - {"pred"}
-"""Elements of which one is read as another of the same width."""
+"""Element types that are read as another of the same width."""
 _THROUGH = words("copy opt-barrier optimization-barrier add-dependency")
 _CONFIGURED = words("custom-call while conditional")
 """Operators whose backend configuration may say what they compute, and not only how."""
 _APART = ordered_words("all- collective- reduce-scatter ragged- async- copy- send recv infeed outfeed rng")
-"""Starts of the names of operators of which two are two values, whatever they read."""
+"""Prefixes of operators whose every call is a value of its own, whatever it reads."""
 _OPAQUE = words("partition-id replica-id reduce-precision")
 """Operators that the reals know nothing of: which device it is, and a value with fewer digits."""
 
@@ -77,7 +77,7 @@ class Inlined:
         ``place`` says whose instructions they are, and through which calls.
         """
         found: Values = {}
-        for name in ordered(instructions, roots):
+        for name in toposort(instructions, roots):
             self._steps += 1
             if self._steps > 5 * _MOST_TERMS:
                 raise RewrightError("it is too large when its calls are written out; choose another alternative")
@@ -226,7 +226,7 @@ class Inlined:
         """A computation of scalars at every place, written with operators on arrays; None where it has no such."""
         body, sizes = self._computations[i.called[0]], i.shape.sizes
         found: Values = {}
-        for name in ordered(body.instructions, [body.root]):
+        for name in toposort(body.instructions, [body.root]):
             own = body.instructions[name]
             shape = _plain(array(own.shape.element, sizes))
             if own.opcode == "parameter":
@@ -244,7 +244,7 @@ class Inlined:
         if order == tuple(range(len(order))):
             return x
         shape = _plain(array(element, tuple(sizes[axis] for axis in order)))
-        return self._number(Term("transpose", shape, tuple(packed(_DIMENSIONS, order)), (), (x,)))
+        return self._number(Term("transpose", shape, tuple(pack_integers(_DIMENSIONS, order)), (), (x,)))
 
     # --- what is a value of its own each time
 
@@ -288,4 +288,4 @@ def _plain(shape: bytes) -> bytes:
         elif number != _LAYOUT:
             out.append((number, wire, value))
     sizes = read_shape(shape).sizes
-    return write_fields([*out, *packed(3, sizes)])
+    return write_fields([*out, *pack_integers(3, sizes)])

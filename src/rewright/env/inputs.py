@@ -28,7 +28,7 @@ _EDGE_INTEGERS = (0, 1, -1, 2, 7, 8, 31, 32, 33, 63, 64, 255, 256, 257, 65535, 6
 _MOST_TURNS, _TELLING, _NEXT_SEED = 8, 256, 1000
 """How often a draw is made at most, and how many elements are enough."""
 _APART = 8
-"""One in so many elements is large, or no number."""
+"""One element in this many is large, or no number."""
 
 
 def dtype_of(shape: Shape) -> np.dtype[Any]:
@@ -68,7 +68,7 @@ def draw_inputs(module: HloModule, seed: int = 0, draw: Draw = "ordinary") -> li
 
 
 def seeds_of(module: HloModule, seed: int) -> list[int]:
-    """Seeds for the draws of a module: more where it has few elements, of which a draw shows little."""
+    """Seeds for the draws of a module: more where it has few elements, since then one draw shows little."""
     elements = sum(shape.elements for shape in module.parameter_shapes())
     return [seed + _NEXT_SEED * turn for turn in range(max(1, min(_MOST_TURNS, _TELLING // max(elements, 1))))]
 

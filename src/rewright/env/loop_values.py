@@ -77,7 +77,7 @@ class LoopValues:
         return "loop", fields, run.condition, run.before[index], states
 
     def _loop(self, number: int) -> _Loop | None:
-        """A loop over a tuple, of which no more is said than condition and body."""
+        """A loop over a tuple, by its condition and body."""
         term = self._inlined.terms[number]
         shape = read_shape(term.shape)
         if shape.element != "tuple" or len(term.called) != 2 or self._inlined.says_more(term):

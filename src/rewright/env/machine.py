@@ -1,9 +1,9 @@
-"""What a machine does and the reals do not know, as functions of which a proof knows the arguments only.
+"""Machine arithmetic that differs from that over the reals, as uninterpreted functions.
 
 Over the reals nothing is rounded, every number equals itself and a cast keeps every whole number. A machine rounds, has
-infinities and what is no number, and casts that do not fit. What only bends a value a little is no matter of a proof
-over the reals; but a comparison, a cast to integers, an order or a step makes another value of a rounding, and then it
-counts what was rounded. So these read their operands *as computed*: arithmetic below them is a function of its
+infinities and NaN, and casts that do not fit. A small rounding error is no matter for a proof over the reals; but a
+comparison, a cast to integers, an order or a step function can turn it into another value, and then it matters what was
+rounded. So these read their operands *as computed*: arithmetic below them is a function of its
 arguments, and only what is exact by the analysis of values (:mod:`rewright.analysis`) is what it is over the reals.
 The same goes for arithmetic on infinities that are written down, and for places and counts that a float type does not
 hold.
@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from rewright import ops
-from rewright.analysis.moving import moved
+from rewright.analysis.moving import moved_operands
 from rewright.analysis.values import Setting, facts_of
 from rewright.ir.errors import UnsupportedOperator
 from rewright.ir.graph import Graph, Node
@@ -36,7 +36,7 @@ Numbers = dict[object, int]
 
 @dataclass(frozen=True, slots=True)
 class AsComputed(Elementwise):
-    """What a machine gives for an operator, whatever it rounds: a function of which only the arguments are known."""
+    """The rounded result of an operator: an uninterpreted function of its arguments."""
 
     of: str
     tensor: TensorType
@@ -53,7 +53,7 @@ class AsComputed(Elementwise):
 
 
 def as_on_machines(left: Graph, right: Graph) -> tuple[Graph, Graph]:
-    """Two graphs in which what a machine does and the reals do not know is a function of its arguments.
+    """Two graphs in which machine arithmetic that the reals do not know is a function of its arguments.
 
     What is computed alike on both sides is the same function.
     """
@@ -62,12 +62,12 @@ def as_on_machines(left: Graph, right: Graph) -> tuple[Graph, Graph]:
 
 
 class _Machine:
-    """One graph that is written anew: each node as it is over the reals, and as computed where that is asked for."""
+    """Rewrites one graph: each node over the reals, and as computed where that is needed."""
 
     def __init__(self, graph: Graph, numbers: Numbers) -> None:
         self.graph = graph
         self.facts = facts_of(graph, MACHINE)
-        self.endless = self._endless()
+        self.infinite = self._may_be_infinite()
         self.numbers = self._numbered(numbers)
         self.nodes: list[Node] = []
         self.values: list[int] = []
@@ -82,16 +82,16 @@ class _Machine:
 
     # --- what is known of the nodes
 
-    def _endless(self) -> set[int]:
+    def _may_be_infinite(self) -> set[int]:
         """Nodes that may be infinite although all inputs are numbers: an infinity is written down."""
         found: set[int] = set()
         over_reals = facts_of(self.graph)
         for place, node in enumerate(self.graph.nodes):
             if isinstance(node.op, ops.Constant):
-                is_endless = not over_reals[place].is_finite
+                is_infinite = not over_reals[place].is_finite
             else:
-                is_endless = not found.isdisjoint(node.operands) and not over_reals[place].is_finite
-            if is_endless:
+                is_infinite = not found.isdisjoint(node.operands) and not over_reals[place].is_finite
+            if is_infinite:
                 found.add(place)
         return found
 
@@ -111,19 +111,19 @@ class _Machine:
         return self.graph.nodes[place].type.dtype.is_float
 
     def _tells_apart(self, node: Node) -> bool:
-        """Whether a rounding of an operand may be another value altogether."""
+        """Whether rounding an operand may change the result altogether."""
         floats = [operand for operand in node.operands if self._is_float(operand)]
         if not floats or all(map(self._is_exact, floats)):
             return False
         if isinstance(node.op, (ops.Sort, ops.TopK)):
             return True
         if not node.type.dtype.is_float:
-            return not moved(node)
+            return not moved_operands(node)
         return isinstance(node.op, ops.Remainder) or self._has_steps(node)
 
     def _has_steps(self, node: Node) -> bool:
         """Whether an operator gives whole numbers for any."""
-        if not isinstance(node.op, Elementwise) or moved(node):
+        if not isinstance(node.op, Elementwise) or moved_operands(node):
             return False
         types = [self.graph.nodes[operand].type for operand in node.operands]
         return node.op.facts([REAL] * len(types), types, node.type).whole
@@ -142,8 +142,8 @@ class _Machine:
         own = self._add(node.op, [self.values[operand] for operand in node.operands], node)
         if isinstance(node.op, ops.Iota) and self._is_float(place) and not self.facts[place].exact:
             return self._named(place, own)
-        reads_endless = not self.endless.isdisjoint(node.operands) and not moved(node)
-        return self._as_computed(place) if reads_endless and not self._has_order(node.op) else own
+        reads_infinite = not self.infinite.isdisjoint(node.operands) and not moved_operands(node)
+        return self._as_computed(place) if reads_infinite and not self._has_order(node.op) else own
 
     def _has_order(self, op: Operator) -> bool:
         """Whether an operator picks among its operands by their order, which infinities have a place in."""
@@ -180,7 +180,7 @@ class _Machine:
         return tuple(sorted(operands, key=self.numbers.__getitem__))
 
     def _as_computed(self, place: int) -> int:
-        """A node of which a machine has the same value wherever it is written so."""
+        """A node as a machine computes it: equal wherever it is written in the same way."""
         if place not in self.computed:
             self.computed[place] = self._computed(place)
         return self.computed[place]
@@ -190,12 +190,12 @@ class _Machine:
         is_given = isinstance(node.op, (ops.Input, ops.Constant))
         if not node.type.dtype.is_float or is_given or self._is_exact(place):
             return self.values[place] if place < len(self.values) else self._as_function(place)
-        if moved(node):
+        if moved_operands(node):
             return self._add(node.op, [self._as_computed(operand) for operand in node.operands], node)
         return self._as_function(place)
 
     def _as_function(self, place: int) -> int:
-        """A node as a function of its operands; of all that it is made of where it is no elementwise operator."""
+        """A node as a function of its operands, or of all its ancestors where it is not elementwise."""
         node = self.graph.nodes[place]
         if not isinstance(node.op, Elementwise):
             return self._named(place, self.values[place] if place < len(self.values) else self._plain(place))
@@ -209,7 +209,7 @@ class _Machine:
         return self._add(node.op, [self.values[operand] for operand in node.operands], node)
 
     def _named(self, place: int, own: int) -> int:
-        """A value under the name of all that it is made of, so that no other is equal to it."""
+        """A value named by all its ancestors, so that no other is equal to it."""
         node = self.graph.nodes[place]
         return self._add(AsComputed(f"{node.op.name} number {self.numbers[place]}", node.type), [own], node)
 

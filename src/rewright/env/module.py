@@ -6,7 +6,7 @@ import hashlib
 from functools import cached_property
 
 from rewright.env.cost import Cost, cost_of
-from rewright.env.hlo.editing import pruned
+from rewright.env.hlo.editing import remove_dead_code
 from rewright.frontends.hlo.module import Module
 from rewright.frontends.hlo.proto import read, write
 from rewright.frontends.hlo.reading import lower
@@ -34,7 +34,7 @@ class HloModule:
 
     @property
     def has_program(self) -> bool:
-        """Whether it was made of a program, of which the proto is written when it is asked for."""
+        """Whether it was made of a program, whose proto is written on demand."""
         return isinstance(self._source, Module)
 
     @cached_property
@@ -87,7 +87,7 @@ class HloModule:
 
     def pruned(self) -> HloModule:
         """The module without dead code."""
-        return self.replaced(pruned(self.program))
+        return self.replaced(remove_dead_code(self.program))
 
     def replaced(self, program: Module) -> HloModule:
         """The module with another program, at the same stage."""

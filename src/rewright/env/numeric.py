@@ -68,7 +68,7 @@ def compare(
 
 
 def says_something(values: Sequence[Array]) -> bool:
-    """Whether a comparison with some values can fail: anything agrees with floats of which none is finite."""
+    """Whether a comparison with some values can fail: anything agrees with floats that are all infinite or NaN."""
     return any(not own.size or own.dtype.kind in "biu" or np.any(np.isfinite(own.astype(_wide(own)))) for own in values)
 
 

@@ -73,7 +73,7 @@ class Pool:
                 calls[name] = self.call(computation)
         for instruction in other.main.instructions.values():
             if instruction.opcode not in ("parameter", "tuple"):
-                found[instruction.name] = self.enter(replace(instruction.renamed(found, calls), controls=()))
+                found[instruction.name] = self.enter(replace(instruction.rename(found, calls), controls=()))
         return {name: found[name] for name in wanted}
 
     def graph(self) -> AlternativeGraph:

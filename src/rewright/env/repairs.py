@@ -10,7 +10,7 @@ import struct
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from rewright.env.hlo.editing import imported, pruned
+from rewright.env.hlo.editing import import_computations, remove_dead_code
 from rewright.env.module import HloModule
 from rewright.env.session import Session
 from rewright.frontends.hlo.module import SHAPE, Computation, Instruction
@@ -32,7 +32,7 @@ def runnable(session: Session, module: HloModule) -> HloModule:
             if source is None:
                 continue
             prefix = f"{name}.{len(program.computations)}"
-            program, entry = imported(program, session.parse(source).program, prefix)
+            program, entry = import_computations(program, session.parse(source).program, prefix)
             main = program.computations[entry]
             shape = main.result().shape_proto
             instructions[name] = Instruction(
@@ -40,7 +40,7 @@ def runnable(session: Session, module: HloModule) -> HloModule:
             )
             changed = True
         program = program.with_computation(replace(computation, instructions=instructions))
-    return module.replaced(pruned(program)) if changed else module
+    return module.replaced(remove_dead_code(program)) if changed else module
 
 
 def _definition(instruction: Instruction, computation: Computation) -> str | None:

@@ -18,7 +18,7 @@ from rewright.ir.errors import RewrightError
 Reward = Literal["cost", "analysis", "instructions", "time", "both"]
 REWARDS: tuple[Reward, ...] = ("cost", "analysis", "instructions", "time", "both")
 _FEWEST = 5
-"""Rounds of which the medians tell something."""
+"""The fewest rounds whose medians are meaningful."""
 
 
 @dataclass(frozen=True)

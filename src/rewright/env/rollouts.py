@@ -110,7 +110,7 @@ class Outcome:
         return document
 
 
-def checked(passes: Sequence[str], agents: Sequence[str], after_xla: bool = False) -> None:
+def check_names(passes: Sequence[str], agents: Sequence[str], after_xla: bool = False) -> None:
     """Raise RewrightError for a pass or an agent that does not exist, before any worker starts.
 
     After XLA's own passes none of them can run again.
@@ -126,7 +126,7 @@ def checked(passes: Sequence[str], agents: Sequence[str], after_xla: bool = Fals
 
 
 def run_rollouts(task: Task) -> Outcome:
-    """Let every agent of a task play; a module that cannot be used, and what XLA refuses, is told as an error."""
+    """Let every agent of a task play; a module that cannot be used, or that XLA refuses, becomes an error."""
     try:
         with Session() as session:
             module = HloModule(task.proto)
@@ -140,7 +140,7 @@ def roll_out(session: Session, module: HloModule, task: Task, agent: str, seed: 
     """One agent plays on one module; raises RewrightError where XLA refuses the module."""
     first = start(session, module, task)
     end = AGENTS[agent](first, np.random.default_rng(seed), time.monotonic() + task.budget)
-    return played(session, task, agent, seed, end)
+    return play_episode(session, task, agent, seed, end)
 
 
 def start(session: Session, module: HloModule, task: Task) -> Episode:
@@ -149,7 +149,7 @@ def start(session: Session, module: HloModule, task: Task) -> Episode:
     return Episode(session, original, Settings(task.passes, tested=task.tested))
 
 
-def played(session: Session, task: Task, agent: str, seed: int, end: Episode) -> Rollout:
+def play_episode(session: Session, task: Task, agent: str, seed: int, end: Episode) -> Rollout:
     """What the end of an episode is worth; raises RewrightError where XLA refuses it."""
     first = end.rounds[0].run.module
     evidence = [own for _, own in end.evidence(task.seconds)]

@@ -82,7 +82,7 @@ def _is_itself(graph: AlternativeGraph, alternative: Alternative) -> bool:
 
 
 def at_rank(rule: Rule, rank: int) -> Rule | None:
-    """A rule of which every element is computed alone, for tensors of another rank; None for any other rule.
+    """An elementwise rule for tensors of another rank; None for any other rule.
 
     Its tensors are of one shape, or scalars that are repeated: an equation of elements, which has no rank.
     """

@@ -75,7 +75,7 @@ class Session:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def remembered(self, key: tuple[object, ...], make: Callable[[], T]) -> T:
+    def remember(self, key: tuple[object, ...], make: Callable[[], T]) -> T:
         """What was made for a key before, or is made now; the keys that were used last are kept."""
         with self._lock:
             if key in self._known:
@@ -153,11 +153,11 @@ class Session:
 
     def fingerprint(self, module: HloModule) -> str:
         """A SHA-256 of all that the module says but names."""
-        return self.remembered(("print", module.digest), lambda: self.worker.call("fingerprint", module.proto))
+        return self.remember(("print", module.digest), lambda: self.worker.call("fingerprint", module.proto))
 
     def analysis(self, module: HloModule) -> dict[str, float]:
         """XLA's static cost analysis of the module."""
-        return self.remembered(("cost", module.digest), lambda: self.worker.call("analysis", module.proto))
+        return self.remember(("cost", module.digest), lambda: self.worker.call("analysis", module.proto))
 
     # --- passes
 
@@ -167,7 +167,7 @@ class Session:
             return module
         check_enterable(module.program)
         key = ("canonical", module.digest)
-        return self.remembered(key, lambda: HloModule(self.worker.call("run_passes", module.proto, all_but())))
+        return self.remember(key, lambda: HloModule(self.worker.call("run_passes", module.proto, all_but())))
 
     def isolated(self, module: HloModule, *names: str) -> HloModule:
         """The module after the named passes alone, where XLA:CPU runs them before it assigns layouts, or fuses."""
@@ -199,7 +199,7 @@ class Session:
         if module.late:
             raise RewrightError("XLA's passes are behind this module; start from the module before them")
         key = ("changes", module.digest, names)
-        return self.remembered(key, lambda: self._changes(module, names))
+        return self.remember(key, lambda: self._changes(module, names))
 
     def _changes(self, module: HloModule, names: tuple[str, ...]) -> list[Change]:
         steps, _ = self.worker.call("trace", module.proto, all_but(*names) if names else "", _wanted(names))
@@ -217,7 +217,7 @@ class Session:
         disabled = all_but(*names, known=GPU_PASSES) if names else ""
         key = ("gpu changes", module.digest, text, names)
         trace = lambda: self.worker.call("gpu_trace", module.proto, text, disabled, _wanted(names))[0]  # noqa: E731
-        return self.remembered(key, lambda: _by_step(trace()))
+        return self.remember(key, lambda: _by_step(trace()))
 
     def all_changes(self, module: HloModule, *disabled: str) -> list[Change]:
         """Each run of each pass, but for some, that changed the module on its way to :meth:`optimised`."""
@@ -225,13 +225,13 @@ class Session:
             raise RewrightError("XLA's passes are behind this module; start from the module before them")
         key = ("all changes", module.digest, disabled)
         trace = lambda: self.worker.call("trace", module.proto, ",".join(disabled), ".*")[0]  # noqa: E731
-        return self.remembered(key, lambda: _by_step(trace()))
+        return self.remember(key, lambda: _by_step(trace()))
 
     def optimised(self, module: HloModule, *disabled: str) -> HloModule:
         """The module after XLA:CPU's whole pipeline, but for some passes; it is late."""
         key = ("optimised", module.digest, disabled)
         run = lambda: self.worker.call("run_passes", module.proto, ",".join(disabled))  # noqa: E731
-        proto = self.remembered(key, run)
+        proto = self.remember(key, run)
         return HloModule(proto, late=True, entrance=module.proto)
 
     # --- execution

@@ -167,7 +167,7 @@ class _Split:
         for name, instruction in theirs.items():
             if names[name] in before.instructions:
                 continue
-            new[names[name]] = instruction.renamed(names, {})
+            new[names[name]] = instruction.rename(names, {})
         self._cut(before, new, pairs)
         used: set[str] = set()
         for (value, replacement, _), uses in pairs.items():

@@ -12,9 +12,9 @@ import numpy as np
 
 from rewright.env.alternatives import AlternativeGraph
 from rewright.env.claims import is_same
-from rewright.env.hlo.editing import joined, pruned, with_entry
+from rewright.env.hlo.editing import make_tuple, remove_dead_code, with_entry
 from rewright.env.hlo.reentry import enterable
-from rewright.env.hlo.widen import widened
+from rewright.env.hlo.widen import widen_module
 from rewright.env.inputs import DRAWS, Array, Draw, draw_inputs, dtype_of, nearby, seeds_of
 from rewright.env.module import HloModule
 from rewright.env.numeric import Agreement, compare, says_something, worst
@@ -27,9 +27,9 @@ from rewright.frontends.hlo.proto import write
 from rewright.ir.errors import RewrightError
 
 _RANDOM = words("rng rng-bit-generator rng-get-and-update-state")
-"""Operators of which two runs give two results."""
+"""Operators whose result differs from run to run."""
 _DEVICE = words("partition-id replica-id")
-"""Operators of which every device has another result: a run is one of the first."""
+"""Operators whose result depends on the device: a run is one on the first."""
 _NOTHING = "no value is a finite number on the inputs that were drawn"
 _MOST_ALONE = 4
 """Alternatives that are run one by one where all of them together cannot be run."""
@@ -108,16 +108,16 @@ def exposed(graph: AlternativeGraph, numbers: Sequence[int]) -> Module:
         n for number in numbers for n in (graph.alternatives[number].value, graph.alternatives[number].replacement)
     ]
     root = "exposed.values"
-    instructions[root] = joined(root, [instructions[name] for name in names])
+    instructions[root] = make_tuple(root, [instructions[name] for name in names])
     whole = replace(main, instructions=instructions, root=root)
     everything = {**program.computations, **graph.computations}
-    return enterable(pruned(with_entry(replace(program, computations=everything, fields=()), whole)))
+    return enterable(remove_dead_code(with_entry(replace(program, computations=everything, fields=()), whole)))
 
 
 def _exposed_tests(session: Session, graph: AlternativeGraph, numbers: Sequence[int], seed: int) -> list[Test]:
     program = exposed(graph, numbers)
     probe = HloModule(write(program))
-    wide = HloModule(write(widened(program)))
+    wide = HloModule(write(widen_module(program)))
     found: list[Test] = [Test(None, "not run")] * len(numbers)
     worst_seen: list[Agreement] = [Agreement(True, 0.0, 0.0)] * len(numbers)
     telling, exact = [False] * len(numbers), [True] * len(numbers)
@@ -233,7 +233,7 @@ def compare_modules(
     reason = why_not_run(before) or why_not_run(after)
     if reason:
         return Test(None, reason)
-    wide, wider = (None if own.late else HloModule(write(widened(own.program))) for own in (before, after))
+    wide, wider = (None if own.late else HloModule(write(widen_module(own.program))) for own in (before, after))
     found = Agreement(True, 0.0, 0.0)
     text, telling = "", False
     for draw, turn in product(draws, seeds_of(before, seed)):

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from rewright.env.alternatives import AlternativeGraph
-from rewright.frontends.hlo.module import Computation, Instruction, Module, called_first, ordered
+from rewright.frontends.hlo.module import Computation, Instruction, Module, called_first, toposort
 from rewright.frontends.hlo.wire import write_fields
 from rewright.ir.errors import RewrightError
 
@@ -68,7 +68,7 @@ def value_numbers(graph: AlternativeGraph, known: KnownValues) -> Mapping[str, b
     main = program.main
     instructions: dict[str, Instruction] = {**main.instructions, **graph.pool.get(main.name, {})}
     found: dict[str, bytes] = {}
-    for name in ordered(instructions, list(instructions)):
+    for name in toposort(instructions, list(instructions)):
         found[name] = known.find(_number(instructions[name], found, bodies, main.signature))
     return found
 
@@ -80,7 +80,7 @@ def _number(
     if instruction.opcode == "parameter":
         digest.update(b"%d" % instruction.parameter + around)
         return digest.digest()
-    digest.update(write_fields(instruction.said))
+    digest.update(write_fields(instruction.own_fields))
     for called in instruction.called:
         digest.update(bodies[called])
     for operand in instruction.operands:
@@ -107,7 +107,7 @@ def _bodies(everything: Mapping[str, Computation]) -> dict[str, bytes]:
             if name not in found:
                 body = everything[name]
                 numbers: dict[str, bytes] = {}
-                for own in ordered(body.instructions, [body.root]):
+                for own in toposort(body.instructions, [body.root]):
                     numbers[own] = _number(body.instructions[own], numbers, found, b"")
                 found[name] = numbers[body.root]
     if not found:

@@ -19,7 +19,7 @@ from rewright.frontends.hlo.module import Instruction
 from rewright.frontends.hlo.order import Cycle
 
 _SIZED = words("reshape broadcast transpose slice dynamic-slice pad reduce concatenate bitcast gather copy reverse")
-"""Operators of which the sizes of the result say what they do."""
+"""Operators whose result sizes say what they do."""
 _DEEPEST, _MOST, _WIDEST = 4, 14, 6
 """How deep an expression goes, how many operators it has, and how many operands each: the rest are names, or dots."""
 
@@ -48,7 +48,7 @@ class Written:
         leads = _leading(program, own.value, right.shared)
         left = _Expression({name: program[name] for name in leads}, program, right.shared)
         value = left.text(own.value, whole=True)
-        # A number that stands there twice is told apart by name.
+        # Names distinguish two equal numbers.
         return (f"{own.value} ({value})", own.replacement) if value == text else (value, text)
 
     @property

@@ -14,8 +14,8 @@ import numpy as np
 
 from rewright.equiv.certificate import EquivalenceCertificate
 from rewright.equiv.inputs.weights import WeightMap
-from rewright.equiv.rewrites.ranges import held, outside, told
-from rewright.equiv.statement import Stated, Values, stated
+from rewright.equiv.rewrites.ranges import describe, inputs_out_of_range, known_ranges
+from rewright.equiv.statement import Stated, Values, unify_inputs
 from rewright.ir.digest import digest
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
@@ -26,9 +26,9 @@ from rewright.proof.certificate import Certificate
 from rewright.proof.checker import SECONDS, Audit, OtherPrograms, Refused, Store
 from rewright.proof.checker import audit as check_core
 from rewright.proof.rewriting.evidence import Checked
-from rewright.proof.rewriting.replay import Replayed, passing, removed, replayed, sentences, taken
+from rewright.proof.rewriting.replay import Replayed, lost_needs, passing, premises, replay, sentences
 from rewright.proof.unwritten import with_own_memory
-from rewright.proof.wrapping import questioned
+from rewright.proof.wrapping import wrapping_inputs
 
 
 @dataclass(frozen=True)
@@ -75,8 +75,8 @@ def audit(
             raise OtherPrograms(f"the certificate is not about the {name} that was given")
     check_calls(certificate.calls, (left, *right.graphs))
     _check_tables(certificate, tables)
-    within = held(left, right, WeightMap(certificate.definitions), tables)
-    for name in outside(certificate.ranges, within):
+    within = known_ranges(left, right, WeightMap(certificate.definitions), tables)
+    for name in inputs_out_of_range(certificate.ranges, within):
         raise OtherPrograms(f"the certificate is about other values of {name!r} than those that were given")
     base = _stated(certificate, left, right)
     own = checked or Checked(seconds=seconds)
@@ -112,7 +112,7 @@ def _same(a: Array, b: Array) -> bool:
 
 def _stated(certificate: EquivalenceCertificate, left: Graph, right: RankProgram) -> Stated:
     try:
-        base = stated(left, right, WeightMap(certificate.definitions), certificate.tables)
+        base = unify_inputs(left, right, WeightMap(certificate.definitions), certificate.tables)
     except RewrightError as error:
         raise Refused(f"the weight map does not fit the programs: {error}") from None
     for side, known, used in zip(("left", "right"), certificate.tables, base.tables, strict=True):
@@ -128,8 +128,8 @@ def _replayed(certificate: EquivalenceCertificate, base: Stated, checked: Checke
     if len(rewritings) != len(base.graphs):
         raise Refused(f"the certificate says of {len(rewritings)} programs how they were rewritten")
     pairs = zip(base.graphs, rewritings, strict=True)
-    found = [replayed(graph, rewriting, certificate.ranges, checked) for graph, rewriting in pairs]
-    other = certificate.ranges.keys() - set(questioned([one.written for one in found]))
+    found = [replay(graph, rewriting, certificate.ranges, checked) for graph, rewriting in pairs]
+    other = certificate.ranges.keys() - set(wrapping_inputs([one.written for one in found]))
     if other:
         raise Refused(f"the certificate has bounds of {sorted(other)[0]!r}, which its programs do not need")
     return found
@@ -139,13 +139,13 @@ def _rewritten(certificate: EquivalenceCertificate, base: Stated, checked: Check
     """The programs that the core begins with; what they take for granted must be stated."""
     programs = _replayed(certificate, base, checked)
     graphs = [one.graph for one in programs]
-    gone, between = removed(base.graphs, graphs), passing(programs)
+    gone, between = lost_needs(base.graphs, graphs), passing(programs)
     for one in gone:
         if one.is_violated:
             raise Refused(f"the proof rests on a condition that cannot hold: {sentences([one])[0]}")
     before = [replace(rewriting, narrowing=()) for rewriting in certificate.rewritings]
     conditions = *sentences(gone), *sentences(between)
-    wanted = tuple(dict.fromkeys((*told(certificate.ranges), *taken(before, checked), *conditions)))
+    wanted = tuple(dict.fromkeys((*describe(certificate.ranges), *premises(before, checked), *conditions)))
     if certificate.taken != wanted:
         raise Refused("the certificate states other assumptions than those that its programs need")
     return graphs

@@ -22,10 +22,10 @@ from rewright.equiv.rewrites.ranges import Ranges
 from rewright.ir.errors import RewrightError
 from rewright.ir.json_form import decode, encode
 from rewright.ops.base import Array
-from rewright.ops.files import explained, read_text, write_text
+from rewright.ops.files import prefix_errors, read_text, write_text
 from rewright.proof.certificate import Certificate
 from rewright.proof.entries import as_integer, as_list, as_text
-from rewright.proof.files import check_name, is_printed, of_text, sealed, table
+from rewright.proof.files import check_name, is_printed, of_text, seal_text, table
 from rewright.proof.files import decode as decode_strictly
 from rewright.proof.reading import read_certificate
 from rewright.proof.rewriting.files import rewriting_table, rewritings_of
@@ -67,7 +67,7 @@ class EquivalenceCertificate(Certificate):
         Raises RewrightError for an extension other than ``.json`` and ``.json.gz`` and where it cannot be written.
         """
         check_name(path)
-        write_text(path, sealed(equivalence_table(self)))
+        write_text(path, seal_text(equivalence_table(self)))
 
     @staticmethod
     def load(path: str | Path) -> Certificate:
@@ -91,7 +91,7 @@ def read(path: str | Path) -> Certificate:
         found = equivalence_of(known)
         return replace(found, intact=is_printed(text, equivalence_table(found)))
 
-    return explained(path, contents)
+    return prefix_errors(path, contents)
 
 
 def equivalence_table(certificate: EquivalenceCertificate) -> dict[str, Any]:
@@ -109,7 +109,7 @@ def equivalence_table(certificate: EquivalenceCertificate) -> dict[str, Any]:
         "assumptions": list(certificate.taken),
         "rewriting": rewriting_table(certificate.rewritings),
         **({"ranges": [[name, *bound] for name, bound in certificate.ranges.items()]} if certificate.ranges else {}),
-        "proof": json.loads(sealed(table(replace(certificate.core(), rewritings=())))),
+        "proof": json.loads(seal_text(table(replace(certificate.core(), rewritings=())))),
     }
 
 

@@ -16,23 +16,23 @@ import numpy as np
 from rewright import ops
 from rewright.equiv.certificate import EquivalenceCertificate
 from rewright.equiv.findings import precision
-from rewright.equiv.findings.pair import explained
+from rewright.equiv.findings.pair import explain_difference
 from rewright.equiv.findings.scales import told_apart
-from rewright.equiv.findings.wording import reworded
+from rewright.equiv.findings.wording import reword_verdict
 from rewright.equiv.inputs.alignment import numbers_of, telling_draws
-from rewright.equiv.inputs.guessing import guessed, related
-from rewright.equiv.inputs.weights import Definition, WeightMap, read_map, renamed
+from rewright.equiv.inputs.guessing import guess_definitions, related_names
+from rewright.equiv.inputs.weights import Definition, WeightMap, read_map, rename_output
 from rewright.equiv.lemmas.equations import Prover
 from rewright.equiv.lemmas.sweep import Sweep, Swept
-from rewright.equiv.lemmas.synthesised import SynthesisedRule, synthesised
-from rewright.equiv.preparing import Prepared, prepared
+from rewright.equiv.lemmas.synthesised import SynthesisedRule, synthesise_rules
+from rewright.equiv.preparing import Prepared, prepare_pair
 from rewright.equiv.rewrites.computed_tables import LOOSE
 from rewright.equiv.rewrites.equal_masks import shared_masks
-from rewright.equiv.rewrites.infinite_masks import met, shown
-from rewright.equiv.rewrites.ranges import held
-from rewright.equiv.rewrites.rounding import ROUNDED, TOO_LARGE, UNNAMED, explains, may_be_rounding, nudged
+from rewright.equiv.rewrites.infinite_masks import lowest_doubt, value_doubt
+from rewright.equiv.rewrites.ranges import known_ranges
+from rewright.equiv.rewrites.rounding import ROUNDED, TOO_LARGE, UNNAMED, explains, may_be_rounding, nudge
 from rewright.equiv.statement import Values, as_captured
-from rewright.frontends.validation.record import text_of, told
+from rewright.frontends.validation.record import text_of, validation_note
 from rewright.ir.digest import digest
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
@@ -44,13 +44,13 @@ from rewright.proof.compared import is_about
 from rewright.proof.rewriting.evidence import Checked
 from rewright.proof.rewriting.lemma import Lemma
 from rewright.proof.rewriting.numbers.taken import MASKS, MOVED, filling_assumption
-from rewright.proof.rewriting.replay import Replayed, passing, replayed, sentences
-from rewright.proof.rewriting.stages import Rewriting, Stage, spliced
+from rewright.proof.rewriting.replay import Replayed, passing, replay, sentences
+from rewright.proof.rewriting.stages import Rewriting, Stage, splice_stage
 from rewright.proof.unwritten import with_own_memory
 from rewright.refine.certificate.writer import NotCertified
 from rewright.refine.check import Proof, attempt
 from rewright.refine.engine import answer, check_inputs
-from rewright.refine.objections import Run, objected, replicated
+from rewright.refine.objections import Run, challenge_verdict, replicated_outputs
 from rewright.refine.relations import buffers
 from rewright.refine.relations.known import Relations, input_relations
 from rewright.refine.rewriting.steps import Steps
@@ -95,11 +95,11 @@ def equiv(
     explain: bool = True,
     prover: Prover | None = None,
 ) -> Equivalence:
-    """Whether two implementations of one model compute the same function, although they are written differently.
+    """Whether two implementations of one model compute the same function.
 
     Args:
         left: one program.
-        right: the other one, or the programs of all ranks that compute it together.
+        right: the other program, or the programs of all ranks that compute it together.
         inputs: values of a checkpoint by input name, for both programs or as a pair (left, right): the weight map is
             found by them where names say nothing. Of ranks the values of each may be given, as (left, [rank 0, ..]).
         relations: by input name (or pattern) an expression over inputs of the other program, such as
@@ -107,23 +107,23 @@ def equiv(
             Inputs of equal names are the same tensor where nothing else is said.
         budget: wall-clock seconds after which the answer is ``unknown``.
         audit: have the independent checker verify the certificate of a proof; its evidence is ``proved`` then.
-        explain: look for the place where refuted programs part, and for an edit that makes them equal.
-        prover: proves parts of programs, and remembers them from one pair to the next.
+        explain: find the first operators where refuted programs differ, and an edit that makes them equal.
+        prover: proves parts of programs; its results are reused from one pair to the next.
 
     Returns:
         ``proved``, ``refuted`` with the first operators on both sides that differ, or ``unknown``.
 
     Raises:
-        RewrightError: for programs that have nothing in common and for a map that is partial or contradicts itself.
+        RewrightError: for programs that have nothing in common; for a weight map that is partial or contradictory.
     """
     found = _judged(left, right, inputs, relations, budget, _How(audit, explain), prover or Prover())
     captures = left, *_program(right).graphs
-    return found.about_captures(told(captures), text_of(captures))
+    return found.about_captures(validation_note(captures), text_of(captures))
 
 
 @dataclass(frozen=True)
 class _How:
-    """What is done besides a proof."""
+    """Options: what is done besides a proof."""
 
     audit: bool
     explain: bool
@@ -146,15 +146,15 @@ def _judged(
     known = [*prover.schemes, *prover.claimed]
     check_inputs(_program(right).graphs)
     left, captured = with_own_memory(left, _program(right))
-    named = renamed(left, captured)
+    named = rename_output(left, captured)
     values, shards = _values(inputs, len(captured.graphs))
-    weights = guessed(read_map(relations, left, named), left, named, values, shards)
-    given = related(weights) | {name for name in left.inputs if _given(name, values)}
-    apart = [name for graph in named.graphs for name in buffers.apart(left, graph, given)]
+    weights = guess_definitions(read_map(relations, left, named), left, named, values, shards)
+    given = related_names(weights) | {name for name in left.inputs if _given(name, values)}
+    apart = [name for graph in named.graphs for name in buffers.differing_buffers(left, graph, given)]
     unseen = dict.fromkeys(name for graph in named.graphs for name in buffers.not_seen(left, graph, given))
     steps = Steps(Checked(prover.seconds, prover.why_open))
-    bounds = held(left, captured, weights, values)
-    ready = prepared(left, captured, weights, values, held=bounds, counts=how.counts, steps=steps)
+    bounds = known_ranges(left, captured, weights, values)
+    ready = prepare_pair(left, captured, weights, values, held=bounds, counts=how.counts, steps=steps)
     pair = _Pair(ready.left, ready.right, weights, deadline, budget)
     stages: list[Stage] = []
     if pair.is_single:
@@ -191,16 +191,17 @@ def _judged(
         verdict = _run(verdict, pair, _Captured(left, captured, weights, ready, (), steps), values)
     lemmas = tuple(lemma for stage in stages for lemma in stage.lemmas)
     before = time.perf_counter()
-    rules = synthesised(lemmas, prover, known, deadline) if verdict.status == "proved" else ()
+    rules = synthesise_rules(lemmas, prover, known, deadline) if verdict.status == "proved" else ()
     verdict.stats.seconds["rules"] = time.perf_counter() - before
     fields = {name: getattr(verdict, name) for name in verdict.__dataclass_fields__}
-    fields["assumptions"] = (*verdict.assumptions, *ready.assumptions, *buffers.told(list(unseen)), *weights.guessed)
+    unread = buffers.assumptions(list(unseen))
+    fields["assumptions"] = (*verdict.assumptions, *ready.assumptions, *unread, *weights.guessed)
     fields["notes"] = (
         *verdict.notes,
         *(pair.precision() if verdict.status == "proved" else ()),
         *map(str, rules),
     )
-    equations = weights.told()
+    equations = weights.equations()
     return Equivalence(**fields, equations=equations, lemmas=lemmas, rules=rules, left=pair.left, right=pair.right)
 
 
@@ -216,16 +217,16 @@ def _run(verdict: Verdict, pair: _Pair, captured: _Captured, values: Values | No
     left, right = values or ({}, {})
     known = {n: left[n] if n in captured.left.inputs else right[n] for n in both.left.inputs if n in left or n in right}
     fixed = {name: value for name, value in known.items() if name in ready.ranges}
-    outputs = replicated(both.left) if pair.is_single else None
+    outputs = replicated_outputs(both.left) if pair.is_single else None
     unclaimed = pair.left if any("-infinity" in text for text in ready.assumptions) else None
     tolerance = _ROUNDED_TABLES if any(MOVED in text for text in ready.assumptions) else 0.0
-    about = known, fixed, unclaimed, _endless(ready), tolerance, not any(ready.tables)
-    found = objected(verdict, Run(both.left, program, outputs, None, *about, mutual=True))
+    about = known, fixed, unclaimed, _infinity(ready), tolerance, not any(ready.tables)
+    found = challenge_verdict(verdict, Run(both.left, program, outputs, None, *about, mutual=True))
     verdict.stats.seconds["runs"] = time.perf_counter() - started
     return found
 
 
-def _endless(ready: Prepared) -> float:
+def _infinity(ready: Prepared) -> float:
     """The least number that stands for infinity, to which no number of an input comes near."""
     numbers = {
         node.op.values[0] for graph in ready.written for node in graph.nodes if isinstance(node.op, ops.Constant)
@@ -238,7 +239,7 @@ def _given(name: str, values: Values | None) -> bool:
 
 
 def _doubt(verdict: Verdict, pair: _Pair, captured: _Captured, values: Values | None) -> str:
-    """Why programs that compute other numbers may be one function all the same; empty where they are not."""
+    """Why programs may be equal although their values differ; empty where they are not."""
     if verdict.status != "refuted":
         return ""
     ready = captured.ready
@@ -250,28 +251,28 @@ def _doubt(verdict: Verdict, pair: _Pair, captured: _Captured, values: Values | 
         return UNNAMED.format(unnamed[0]) if unnamed else TOO_LARGE.format(large[0])
     if values is None or not any(ready.tables) or not pair.is_single:
         return ""
-    bounds = held(captured.left, captured.right, captured.weights, values)
-    again = partial(prepared, captured.left, captured.right, captured.weights, held=bounds)
+    bounds = known_ranges(captured.left, captured.right, captured.weights, values)
+    again = partial(prepare_pair, captured.left, captured.right, captured.weights, held=bounds)
     loose = again(values, LOOSE)
     if (loose.left, loose.right.graphs) != (ready.left, ready.right.graphs) and pair.of(loose).agrees():
         return ROUNDED
     if may_be_rounding(verdict):
-        before, after = pair.twin(), pair.of(again((nudged(ready.tables[0]), nudged(ready.tables[1])))).twin()
+        before, after = pair.twin(), pair.of(again((nudge(ready.tables[0]), nudge(ready.tables[1])))).twin()
         if before is not None and after is not None and explains(before, after):
             return ROUNDED
     return ""
 
 
 def _shown(verdict: Verdict, ready: Prepared, pair: _Pair) -> str:
-    """Why what stands for minus infinity in programs that are proved equal is another number; empty otherwise."""
+    """Why the number that stands for minus infinity matters in programs that are proved equal; empty otherwise."""
     if verdict.status != "proved" or MASKS not in ready.assumptions:
         return ""
     program = replace(ready.right, graphs=ready.written[1:])
-    return met(ready.written) or shown(replace(pair, left=ready.written[0], right=program).executable())
+    return lowest_doubt(ready.written) or value_doubt(replace(pair, left=ready.written[0], right=program).executable())
 
 
 def _numbered(stages: Sequence[Stage]) -> list[Stage]:
-    """Stages with their lemmas numbered through."""
+    """Stages with their lemmas numbered consecutively."""
     numbers = itertools.count(1)
     return [
         replace(stage, lemmas=tuple(replace(lemma, name=f"lemma {next(numbers)}") for lemma in stage.lemmas))
@@ -281,7 +282,7 @@ def _numbered(stages: Sequence[Stage]) -> list[Stage]:
 
 @dataclass(frozen=True)
 class _Captured:
-    """What a certificate starts from."""
+    """The captured programs, where a certificate starts."""
 
     left: Graph
     right: RankProgram
@@ -301,10 +302,10 @@ class _Captured:
         """The programs after all steps, each of which is checked; raises Refused."""
         pairs = zip(self.ready.stated.graphs, rewritings, strict=True)
         checked = self.steps.checked
-        return [replayed(graph, rewriting, self.ready.ranges, checked) for graph, rewriting in pairs]
+        return [replay(graph, rewriting, self.ready.ranges, checked) for graph, rewriting in pairs]
 
     def between(self, programs: Sequence[Replayed]) -> tuple[str, ...]:
-        """What steps rest on that neither program needs, in words; raises Refused where that cannot be."""
+        """The assumptions of the steps that neither program makes, in words; raises Refused for contradictions."""
         return tuple(text for text in sentences(passing(programs)) if text not in self.ready.assumptions)
 
     def certificate(self, certify: Callable[[], Certificate]) -> EquivalenceCertificate:
@@ -371,13 +372,13 @@ def _with_findings(
             example = next((f.counterexample for f in verdict.findings if f.counterexample is not None), None)
             unread = [name for side, name in ready.unread if side == "left"]
             proves = partial(pair.proves, prover=prover)
-            found = explained(pair.left, pair.right.graphs[0], numbers, example, unread, proves, pair.deadline)
+            found = explain_difference(pair.left, pair.right.graphs[0], numbers, example, unread, proves, pair.deadline)
         is_usual = twin is None or twin.draws.scale == 1
         known = pair.answered().findings if found is None and is_usual else verdict.findings
         verdict = replace(verdict, findings=known if found is None else (found,))
         verdict.stats.seconds["divergence"] = time.perf_counter() - started
     open_pairs = swept.open if swept is not None and verdict.status == "unknown" and verdict.reason != ROUNDED else []
-    return reworded(verdict, open_pairs[0][2] if open_pairs else "") if pair.is_single else verdict
+    return reword_verdict(verdict, open_pairs[0][2] if open_pairs else "") if pair.is_single else verdict
 
 
 @dataclass(frozen=True)
@@ -400,19 +401,19 @@ class _Pair:
         """The pair with parts put into the right program."""
         if not stage.splices:
             return self
-        return replace(self, right=replace(self.right, graphs=(spliced(self.right.graphs[0], stage),)))
+        return replace(self, right=replace(self.right, graphs=(splice_stage(self.right.graphs[0], stage),)))
 
     def of(self, ready: Prepared) -> _Pair:
-        """The pair as it was prepared in another way."""
+        """The same pair, prepared in another way."""
         return replace(self, left=ready.left, right=ready.right)
 
     def agrees(self) -> bool:
-        """Whether both programs compute the same numbers."""
+        """Whether both programs compute the same numbers on random inputs."""
         twin = self.twin()
         return twin is not None and twin.compare().agrees is True
 
     def answered(self, *, audit: bool = False, locate: bool = True) -> Verdict:
-        """What the engine says; with ``locate`` also where values part, as far as it finds that."""
+        """The engine's verdict; with ``locate`` also the first place with different values, if it is found."""
         given, suggest = self.weights.placements or None, not self.is_single
         is_over = self.deadline is not None and time.monotonic() >= self.deadline
         verdict = answer(
@@ -432,16 +433,16 @@ class _Pair:
         return verdict
 
     def left_over(self) -> float | None:
-        """The seconds that are left of the budget."""
+        """The rest of the budget, in seconds."""
         return None if self.deadline is None else max(self.deadline - time.monotonic(), 0.001)
 
     def relations(self) -> Relations:
-        """Every input on one rank is what it is in the left program."""
+        """The relations for one rank: every input is replicated."""
         known = input_relations(self.left, self.right, self.weights.placements or None)
         return replace(known, placements={**known.inferred.first, **known.placements})
 
     def proof(self, right: Graph | None = None, *, repeat: bool = True) -> Proof:
-        """What the engine makes of the pair, or of another right program, as they are written.
+        """Try to prove the pair, or the left program and another right one, as they are written.
 
         With ``repeat`` every layer is lifted by itself where the proof fails otherwise. Lemmas come before other normal
         forms: they say which parts are equal, and the checker follows them.
@@ -458,7 +459,7 @@ class _Pair:
         if not proof.failed:
             return not (proof.mismatch or proof.out_of_time)
         other = replace(self, right=replace(self.right, graphs=(right,)))
-        swept = other.swept(prover.hurried())
+        swept = other.swept(prover.hurry())
         return swept is not None and not other.with_stage(swept.stage).proof().failed
 
     def twin(self) -> Twin | None:
@@ -467,11 +468,11 @@ class _Pair:
         return None if isinstance(made, Unsupported) else made
 
     def executable(self) -> Twin | Unsupported:
-        """The pair at sizes that can be executed, or why there are none."""
+        """The pair at sizes that can be executed, or the reason why there are none."""
         return make_twin(self.left, replace(self.right, inputs=self.relations().placements))
 
     def swept(self, prover: Prover) -> Swept | None:
-        """The right program with what the engine does not recognise proved piece by piece; None where nothing is."""
+        """The right program after its unrecognised parts were proved piece by piece; None where none could be."""
         if not self.is_single:
             return None
         proof = self.proof(repeat=False)

@@ -25,13 +25,13 @@ from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 from rewright.ir.json_form import from_json, to_json
 from rewright.ir.placement import Mesh, RankProgram
-from rewright.ops.files import explained, read_text, write_text
+from rewright.ops.files import prefix_errors, read_text, write_text
 from rewright.proof.calls import check_calls
 from rewright.proof.certificate import Certificate
 from rewright.proof.checker import SECONDS, Damaged, OtherPrograms, Refused, Store
 from rewright.proof.checker import audit as check_core
 from rewright.proof.conditions import REALS
-from rewright.proof.files import check_name, decode, is_printed, sealed, table
+from rewright.proof.files import check_name, decode, is_printed, seal_text, table
 from rewright.proof.reading import read_certificate
 from rewright.proof.rewriting.evidence import proves
 from rewright.proof.rewriting.stages import matches
@@ -96,7 +96,7 @@ class PiecewiseCertificate:
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """What the proofs of its pieces take for granted, about their own inputs, which :func:`assumed` replaces."""
+        """What the proofs of its pieces take for granted, about their own inputs, which :func:`premises` replaces."""
         return tuple(dict.fromkeys(text for piece in self.pieces for text in piece.assumptions))
 
     def save(self, path: str | Path) -> None:
@@ -105,7 +105,7 @@ class PiecewiseCertificate:
         Raises RewrightError for an extension other than ``.json`` and ``.json.gz`` and where it cannot be written.
         """
         check_name(path)
-        write_text(path, sealed(_table(self)))
+        write_text(path, seal_text(_table(self)))
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ class Joined:
     """What the proofs take for granted, about values of the left program."""
 
 
-def assumed(certificate: PiecewiseCertificate, left: Graph) -> tuple[str, ...]:
+def premises(certificate: PiecewiseCertificate, left: Graph) -> tuple[str, ...]:
     """What a certificate takes for granted, with values of the left program in place of the inputs of its pieces."""
     found: dict[str, None] = {}
     for use in certificate.uses:
@@ -157,7 +157,7 @@ def audit(
     follows(certificate, left, right)
     if not certificate.intact:
         raise Damaged("the certificate was changed after it was written: it is not the text of its contents")
-    taken = assumed(certificate, left)
+    taken = premises(certificate, left)
     return Joined(len(certificate.pieces), len(certificate.uses), time.perf_counter() - started, taken)
 
 
@@ -240,10 +240,10 @@ def load(path: str | Path) -> Certificate | PiecewiseCertificate:
     """Read a certificate of any kind that is about programs of this library; raises RewrightError with the place."""
     check_name(path)
     text = read_text(path)
-    entries: Any = explained(path, lambda: decode(text))
+    entries: Any = prefix_errors(path, lambda: decode(text))
     if not isinstance(entries, dict) or cast("dict[str, Any]", entries).get("format") != FORMAT:
         return EquivalenceCertificate.load(path)
-    found = explained(path, lambda: _read(cast("dict[str, Any]", entries)))
+    found = prefix_errors(path, lambda: _read(cast("dict[str, Any]", entries)))
     return replace(found, intact=is_printed(text, _table(found)))
 
 
@@ -263,7 +263,7 @@ def _proof_table(proof: Certificate | None) -> Any:
     if proof is None:
         return None
     entries = equivalence_table(proof) if isinstance(proof, EquivalenceCertificate) else table(proof)
-    return json.loads(sealed(entries))
+    return json.loads(seal_text(entries))
 
 
 def _read(entries: Mapping[str, Any]) -> PiecewiseCertificate:
@@ -308,4 +308,4 @@ def _whole(value: Any) -> int:
     return value
 
 
-__all__ = ["Joined", "Piece", "PiecewiseCertificate", "Use", "assumed", "audit", "follows", "load", "why_not"]
+__all__ = ["Joined", "Piece", "PiecewiseCertificate", "Use", "audit", "follows", "load", "premises", "why_not"]

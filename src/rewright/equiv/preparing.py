@@ -17,25 +17,25 @@ from rewright.equiv.rewrites.canonical_softmax import shares_alike
 from rewright.equiv.rewrites.chosen_values import with_values
 from rewright.equiv.rewrites.computed_tables import with_computed
 from rewright.equiv.rewrites.gather_to_sum import cases_alike
-from rewright.equiv.rewrites.ideal import idealised
+from rewright.equiv.rewrites.ideal import idealise
 from rewright.equiv.rewrites.integer_casts import without_casts
 from rewright.equiv.rewrites.integer_tables import with_wholes
 from rewright.equiv.rewrites.mask_choices import with_masks_chosen
 from rewright.equiv.rewrites.neutral_max import without_starts
-from rewright.equiv.rewrites.ranges import Ranges, told
+from rewright.equiv.rewrites.ranges import Ranges, describe
 from rewright.equiv.rewrites.redundant_clamps import without_floors
 from rewright.equiv.rewrites.round_clamp_commute import in_order
 from rewright.equiv.rewrites.scatter_to_sum import placed_alike
 from rewright.equiv.rewrites.short_convolutions import shifted_alike
 from rewright.equiv.rewrites.topk_masked_fill import filled_alike
 from rewright.equiv.rewrites.topk_monotone import chosen_alike
-from rewright.equiv.statement import Stated, Values, stated
+from rewright.equiv.statement import Stated, Values, unify_inputs
 from rewright.ir.graph import Graph
 from rewright.ir.placement import RankProgram
-from rewright.proof.rewriting.numbers.closed import said
+from rewright.proof.rewriting.numbers.closed import taken_sentences
 from rewright.proof.rewriting.numbers.taken import MOST
-from rewright.proof.rewriting.replay import removed
-from rewright.proof.wrapping import questioned, wrapping
+from rewright.proof.rewriting.replay import lost_needs
+from rewright.proof.wrapping import wrapping, wrapping_inputs
 from rewright.refine.rewriting.drafts import Draft, graphs_of
 from rewright.refine.rewriting.steps import Steps
 
@@ -66,7 +66,7 @@ class Prepared:
 
     def replacing(self, graphs: Sequence[Graph]) -> Prepared:
         """As it is where these are compared: what they no longer need, and the captured programs do, is assumed."""
-        gone = removed(self.stated.graphs, graphs)
+        gone = lost_needs(self.stated.graphs, graphs)
         violated = "".join(sentences([one for one in gone if one.is_violated])[:1])
         known = tuple(text for text in self.assumptions if text not in self.conditions)
         conditions = tuple(text for text in sentences(gone) if text not in known)
@@ -83,7 +83,7 @@ class Prepared:
         return self.stated.unread
 
 
-def prepared(
+def prepare_pair(
     left: Graph,
     right: RankProgram,
     weights: WeightMap,
@@ -101,21 +101,21 @@ def prepared(
 
     Raises RewrightError for outputs of other shapes and for a map that is partial or contradicts itself.
     """
-    base = stated(left, right, weights, values)
+    base = unify_inputs(left, right, weights, values)
     # Before numbers that are made of numbers are put together, and once more for masks as they are read then.
     first = with_computed([Draft(graph) for graph in base.graphs], most)
     first = codes_alike([with_masks_chosen(draft) for draft in first])
     written = tuple(graphs_of(first))
-    ranges = {name: held[name] for name in questioned(written) if name in held}
+    ranges = {name: held[name] for name in wrapping_inputs(written) if name in held}
     wraps = "" if counts else wrapping(written, ranges)
-    whole = with_wholes([draft.counted(ranges if counts else None) for draft in first])
-    same = with_computed(idealised(whole, masks_choose=len(first) > 2), most)
+    whole = with_wholes([draft.insert_wrapping(ranges if counts else None) for draft in first])
+    same = with_computed(idealise(whole, masks_choose=len(first) > 2), most)
     same = [in_order(without_casts(without_starts(draft))) for draft in shifted_alike(same)]
     drafts = placed_alike(cases_alike(shares_alike(chosen_alike(filled_alike(without_floors(same))))))
     drafts = tuple(with_values(draft) for draft in drafts)
     graphs = graphs_of(drafts)
     own = steps or Steps()
-    numbers = said(one for draft in drafts for one in own.taken(draft))
+    numbers = taken_sentences(one for draft in drafts for one in own.premises(draft))
     program = replace(base.right, graphs=tuple(graphs[1:]))
-    ready = Prepared(graphs[0], program, (*told(ranges), *numbers), base, drafts, written, ranges, wraps=wraps)
+    ready = Prepared(graphs[0], program, (*describe(ranges), *numbers), base, drafts, written, ranges, wraps=wraps)
     return ready.replacing(graphs)

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from rewright.equiv.inputs.dtypes import is_alike, of_one_kind
 from rewright.equiv.inputs.expressions import names_in
 from rewright.equiv.inputs.given import differing
-from rewright.equiv.inputs.tables import bound
-from rewright.equiv.inputs.weights import Shared, Side, WeightMap, inputs_read, renamed, shared
+from rewright.equiv.inputs.tables import bind_values
+from rewright.equiv.inputs.weights import Shared, Side, WeightMap, inputs_read, rename_output, share_inputs
 from rewright.ir.errors import ContradictoryRelations, RewrightError
 from rewright.ir.graph import Graph
 from rewright.ir.placement import RankProgram
@@ -38,22 +38,23 @@ class Stated:
         return (self.left, *self.right.graphs)
 
 
-def stated(left: Graph, right: RankProgram, weights: WeightMap, values: Values | None) -> Stated:
+def unify_inputs(left: Graph, right: RankProgram, weights: WeightMap, values: Values | None) -> Stated:
     """Both programs over the same inputs.
 
     Raises RewrightError for outputs of other shapes and for a map that is partial or contradicts itself.
     """
     mine, other, both = _shared(left, right, weights, values)
     given: Values = values or ({}, {})
+    theirs = rename_output(left, right).graphs[0].inputs
     tables = (
         {name: given[0][name] for name in left.inputs if name not in mine.inputs},
-        {name: given[1][name] for name in renamed(left, right).graphs[0].inputs if name not in other.graphs[0].inputs},
+        {name: given[1][name] for name in theirs if name not in other.graphs[0].inputs},
     )
     return Stated(both.left, of_one_kind(both.left, both.right), tables, both.unread)
 
 
 def as_captured(left: Graph, right: RankProgram, weights: WeightMap, values: Values | None) -> Shared:
-    """The captured programs over the same inputs in their own element types; raises RewrightError as ``stated``."""
+    """The captured programs over the same inputs, in their own element types; raises as :func:`unify_inputs`."""
     return _shared(left, right, weights, values)[-1]
 
 
@@ -61,10 +62,10 @@ def _shared(
     left: Graph, right: RankProgram, weights: WeightMap, values: Values | None
 ) -> tuple[Graph, RankProgram, Shared]:
     """Both programs with tables as constants, and both with the map in front."""
-    right = renamed(left, right)
+    right = rename_output(left, right)
     _check(left, right)
     mine, other = _bound(left, right, weights, values)
-    return mine, other, shared(mine, other, weights)
+    return mine, other, share_inputs(mine, other, weights)
 
 
 def _bound(left: Graph, right: RankProgram, weights: WeightMap, values: Values | None) -> tuple[Graph, RankProgram]:
@@ -73,7 +74,7 @@ def _bound(left: Graph, right: RankProgram, weights: WeightMap, values: Values |
         return left, right
     related = {name for d in weights.definitions for name in (d.name, *names_in(d.text))}
     parted = differing(left, right.graphs[0], values) - related
-    mine = bound(left, values[0], related | (set(right.graphs[0].inputs) - parted))
+    mine = bind_values(left, values[0], related | (set(right.graphs[0].inputs) - parted))
     others = related | (set(left.inputs) - parted)
     for name in sorted(parted):
         if name in mine.inputs:
@@ -81,7 +82,7 @@ def _bound(left: Graph, right: RankProgram, weights: WeightMap, values: Values |
                 f"{name!r} was given other values for either side, and nothing relates them; relate it by an equation "
                 "under [relations]"
             )
-    bounds = tuple(bound(graph, values[1], others) for graph in right.graphs)
+    bounds = tuple(bind_values(graph, values[1], others) for graph in right.graphs)
     tables = [name for name in left.inputs if name not in mine.inputs]
     read = inputs_read(bounds[-1])
     loose = [name for name in bounds[-1].inputs if name in read and name not in left.inputs and name not in related]

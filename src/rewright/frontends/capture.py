@@ -42,7 +42,7 @@ def capture(
 
     With ``backward`` the gradients are outputs too, as ``grad:<input>``: of torch's parameters, or of the first
     argument of a JAX function of one number. ``dynamic`` keeps sizes of torch programs symbolic:
-    ``{"input_ids": {0: "batch", 1: "sequence"}}``. ``framework`` is told by the program where it is not given. Raises
+    ``{"input_ids": {0: "batch", 1: "sequence"}}``. ``framework`` follows from the program where it is not given. Raises
     CaptureError and UnsupportedOperator.
 
     With ``run`` a torch program runs once on its real tensors and is recorded as it goes, for programs that look at
@@ -55,7 +55,7 @@ def capture(
 
     With ``validate`` the capture is checked: every distinct call is run by PyTorch beside what it was lowered to. A
     difference is a CaptureError that names the call and its line. What was checked, and what could not be, is kept with
-    the graph and told with verdicts.
+    the graph and reported with verdicts.
     """
     own = _of(framework or framework_of(program, (args, kwargs)))
     options: dict[str, Any] = {"backward": backward, "validate": validate, "dynamic": dynamic, "run": run}

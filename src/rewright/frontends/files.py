@@ -13,7 +13,7 @@ from rewright.frontends.registry import files
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 from rewright.ir.placement import RankProgram
-from rewright.ops.files import explained
+from rewright.ops.files import prefix_errors
 
 Path = str | os.PathLike[str]
 
@@ -31,7 +31,7 @@ def load(path: Path, devices: int | None = None, *, validate: bool = True) -> Gr
     """
     file = File(os.fspath(path))
     reader = _reader(file)
-    return explained(path, lambda: reader.read(file, devices, validate))
+    return prefix_errors(path, lambda: reader.read(file, devices, validate))
 
 
 def load_ranks(paths: Sequence[Path], mesh: Mapping[str, int] | None = None, *, validate: bool = True) -> RankProgram:
@@ -53,7 +53,7 @@ def load_ranks(paths: Sequence[Path], mesh: Mapping[str, int] | None = None, *, 
 
 
 def _alone(file: File, reader: Files, validate: bool) -> Graph:
-    program: Graph | RankProgram = explained(file.path, lambda: reader.read(file, None, validate))
+    program: Graph | RankProgram = prefix_errors(file.path, lambda: reader.read(file, None, validate))
     if isinstance(program, RankProgram):
         raise RewrightError(f"{file.path} holds the programs of all ranks; give it alone, or one graph file per rank")
     return program
@@ -77,7 +77,7 @@ def _reader(file: File) -> Files:
     if os.path.isdir(file.path):
         return _FOLDER
     for own in files():
-        if _ends(file.path, own) and (own.knows is None or explained(file.path, partial(own.knows, file))):
+        if _ends(file.path, own) and (own.knows is None or prefix_errors(file.path, partial(own.knows, file))):
             return own
     raise _unknown(file.path, files())
 

@@ -1,4 +1,4 @@
-"""Tensors of which a capture says nothing but their type: constants without values, random masks, unwritten memory.
+"""Tensors that a capture knows by type alone: constants without values, random masks, unwritten memory.
 
 They become inputs of the graph. What they are and where they stand is kept in the graph's metadata, so that whoever
 compares two programs can tell which unknowns of one are those of the other.
@@ -23,13 +23,13 @@ class Unknowns:
         self._counts: dict[str, int] = {}
 
     def make(self, what: str, name: str, kind: TensorType) -> int:
-        """A new input; two unknowns of one kind at one place of the source are told apart by their order."""
+        """A new input; the order distinguishes two unknowns of one kind at one place of the source."""
         place = f"{what} at {_place(self._builder.span)}"
         self._counts[place] = self._counts.get(place, 0) + 1
         self._made[name] = f"{place} #{self._counts[place]}"
         return self._builder.input(name, ops.Input(name, kind))
 
-    def noted(self, graph: Graph) -> Graph:
+    def attach_to(self, graph: Graph) -> Graph:
         """The graph with its unknowns in the metadata, without the inputs that nothing reads."""
         read = {position for node in graph.nodes for position in node.operands} | set(graph.outputs.values())
         unread = [name for name in self._made if graph.inputs[name] not in read]

@@ -1,7 +1,7 @@
 """Inputs that programs are run on: random ones, and those that their own constants and operators make interesting.
 
 Every draw is of one kind. ``USUAL`` numbers tell most programs apart and say where they part. The other kinds are for
-what has measure nought among them: the constants of the programs and their neighbours, ties and halves, zeros, rows of
+what has measure zero among them: the constants of the programs and their neighbours, ties and halves, zeros, rows of
 a mask without a true element, labels that are all ignored, integers that use all digits of their type.
 """
 
@@ -26,7 +26,7 @@ MOST_TRIALS = 64
 UNBOUNDED = 8
 """Integers that index nothing are drawn below this among usual numbers."""
 MOST_CONSTANTS = 64
-"""No more than so many constants of the programs are tried."""
+"""The most constants of the programs that are tried."""
 _HUGE = 1e6
 """Larger constants stand for infinity."""
 _LONG = 1 << 40
@@ -52,7 +52,7 @@ class Kind(Enum):
     IDS = "ids"
     """Usual numbers, and integers that no table bounds up to what short floats do not hold, flags among them."""
     INFINITE = "infinite"
-    """Usual numbers of which some are infinite, and one row that holds nothing but minus infinity."""
+    """Usual numbers, some of them infinite, and one row of nothing but minus infinity."""
 
 
 _IDS = 1 << 18
@@ -121,7 +121,7 @@ class Draws:
 def plan_draws(
     reference: Graph, others: Sequence[Graph] = (), placements: Mapping[str, Placement] | None = None
 ) -> Draws:
-    """What to draw for each input of a program, so that other programs of the same inputs are told apart from it.
+    """What to draw for each input of a program, so that it differs from other programs of the same inputs.
 
     Special values are the ends of the range, the boundaries of the shards of every axis that the input may
     index, constants of all programs, and their neighbours: a bound that is off by one shows at these values only.

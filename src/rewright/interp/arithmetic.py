@@ -34,7 +34,7 @@ def convert(dtype: str, value: Value, real: Callable[[Value], Value]) -> Value:
 
 
 EXACT: dict[str, Function] = {f.name: f.values.exact for f in FUNCTIONS.values() if f.values.exact is not None}
-"""Functions of which fractions have fractions as values."""
+"""Functions that map fractions to fractions."""
 
 
 def is_exact(function: str) -> bool:

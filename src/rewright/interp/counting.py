@@ -10,7 +10,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 
 from rewright import ops
-from rewright.analysis.moving import laid_out, moved
+from rewright.analysis.moving import laid_out, moved_operands
 from rewright.ir.dims import Dim
 from rewright.ir.graph import Graph, Node
 from rewright.ir.types import DType
@@ -91,7 +91,7 @@ def linked_values(node: Node, position: int) -> list[int]:
     if isinstance(op, ops.Homogeneous | ops.Combining | ops.Collective):
         places = {operand for operand, _ in op.indexed(len(node.operands))}
         return [position, *(p for k, p in enumerate(node.operands) if k not in places)]
-    return [position, *moved(node)]
+    return [position, *moved_operands(node)]
 
 
 def index_uses(node: Node, position: int) -> list[Use]:

@@ -24,7 +24,7 @@ _EQUAL = Decimal(10) ** -40
 
 
 def close(left: Value, right: Value, digits: int = 35) -> bool:
-    """Whether two elements agree to so many digits, relative to the larger one or to one."""
+    """Whether two elements agree to a number of digits, relative to the larger one or to one."""
     if not isinstance(left, Decimal) or not isinstance(right, Decimal):
         return bool(left == right)
     if left.is_infinite() or right.is_infinite():

@@ -19,7 +19,7 @@ from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 from rewright.ir.operator import Unsupported
 from rewright.ir.types import TensorType
-from rewright.ops.base import Array, TensorOperator, static, wrapped
+from rewright.ops.base import Array, TensorOperator, static, wrap_integer
 from rewright.terms.evaluate import Arithmetic, Evaluator
 from rewright.terms.index import Variable
 
@@ -66,7 +66,7 @@ def evaluate(
     result = np.empty(shape, object)
     for index in itertools.product(*(range(size) for size in shape)):
         element = evaluator.scalar(value, dict(zip(variables, index, strict=True)))
-        result[index] = wrapped(kind.dtype, element) if kind.dtype.is_integer else element
+        result[index] = wrap_integer(kind.dtype, element) if kind.dtype.is_integer else element
     return result
 
 

@@ -120,7 +120,7 @@ class _Saturation:
         """For operands of functions, where they are whole."""
 
     def seen(self, position: int, value: Array) -> Array | None:
-        """Where a node's elements are whole, not nought, and functions of what is not whole; None for nowhere."""
+        """Where a node's elements are whole, not zero, and functions of what is not whole; None for nowhere."""
         whole = value == np.rint(value)
         if position in self._read:
             self._whole[position] = whole

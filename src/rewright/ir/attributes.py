@@ -47,7 +47,7 @@ def attributes(op: Operator) -> dict[str, Any]:
     return {name: getattr(op, name) for name in field_names(type(op))}
 
 
-def stated(op: Operator) -> dict[str, Any]:
+def nondefault_attributes(op: Operator) -> dict[str, Any]:
     """The attributes that have another value than their default, by name, in order."""
     defaults = _defaults(type(op))
     return {name: value for name, value in attributes(op).items() if name not in defaults or value != defaults[name]}

@@ -30,7 +30,7 @@ class Holders:
         return Holders(mesh, tuple(ranks), Mesh(tuple(sizes)), axes)
 
     def _cut(self) -> dict[str, tuple[int, ...]]:
-        """The axes of which some coordinates are missing."""
+        """The axes with missing coordinates."""
         every = zip(self.whole.axes, self.coordinates, strict=True)
         return {name: along for (name, size), along in every if len(along) < size}
 

@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any, cast
 
-from rewright.ir.attributes import build_operator, parse_size, parse_type, stated
+from rewright.ir.attributes import build_operator, nondefault_attributes, parse_size, parse_type
 from rewright.ir.dims import SizeExpr
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import NO_SPAN, Graph, Node, validate
@@ -42,7 +42,7 @@ def to_json(graph: Graph) -> dict[str, Any]:
             list(node.operands),
             types.setdefault(node.type, len(types)),
             -1 if node.span == NO_SPAN else spans.setdefault(node.span, len(spans)),
-            {name: encode(value) for name, value in stated(node.op).items()},
+            {name: encode(value) for name, value in nondefault_attributes(node.op).items()},
         ]
         for node in graph.nodes
     ]

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def uncollected() -> Generator[None]:
+def pause_garbage_collection() -> Generator[None]:
     """Do not look for cycles meanwhile: among the nodes of all ranks that takes a third of the time of a proof."""
     collects = gc.isenabled()
     gc.disable()

@@ -11,18 +11,18 @@ Maker = Callable[[GraphBuilder, int, Node, tuple[int, ...]], int | None]
 """Given the builder, an old position, its node and the new places of its operands: the new place, or None to copy."""
 
 
-def rebuilt(graph: Graph, make: Maker, *, whole: bool = False) -> Graph:
-    """The graph with some nodes made anew; nodes that nothing reads any more are left out, but for :func:`pruned`.
+def rebuild(graph: Graph, make: Maker, *, whole: bool = False) -> Graph:
+    """The graph with some nodes made anew, and without those that :func:`remove_dead_nodes` leaves out then.
 
     With ``whole`` all nodes stay. Raises TypeMismatch where a replacement
     does not fit what reads it.
     """
     made, _ = with_places(graph, make)
-    return made if whole else pruned(made)
+    return made if whole else remove_dead_nodes(made)
 
 
 def with_places(graph: Graph, make: Maker) -> tuple[Graph, dict[int, int]]:
-    """As :func:`rebuilt`, with all nodes, and where each of the old ones is in the new graph."""
+    """As :func:`rebuild`, with all nodes, and where each of the old ones is in the new graph."""
     builder = GraphBuilder(graph.name)
     places: dict[int, int] = {}
     names = {position: name for name, position in graph.inputs.items()}
@@ -38,7 +38,7 @@ def with_places(graph: Graph, make: Maker) -> tuple[Graph, dict[int, int]]:
     return replace(builder.build(), metadata=graph.metadata), places
 
 
-def pruned(graph: Graph, *, alone: bool = False) -> Graph:
+def remove_dead_nodes(graph: Graph, *, alone: bool = False) -> Graph:
     """The graph without nodes that no output depends on; inputs stay, and what other ranks take part in.
 
     A collective that is left out makes the next one of a rank meet it in the place of its own. With ``alone`` nothing
@@ -57,7 +57,7 @@ def pruned(graph: Graph, *, alone: bool = False) -> Graph:
 
 
 def kept_places(graph: Graph, *, alone: bool = False) -> dict[int, int]:
-    """The nodes that :func:`pruned` keeps, with their new places."""
+    """The nodes that :func:`remove_dead_nodes` keeps, with their new places."""
     met = () if alone else tuple(p for p, node in enumerate(graph.nodes) if node.op.is_met)
     live = graph.live() | graph.ancestors(met)
     return {position: number for number, position in enumerate(sorted(live))}

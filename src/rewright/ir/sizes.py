@@ -99,21 +99,21 @@ def _replaced(node: Node, sizes: Mapping[str, int]) -> Operator:
     changed: dict[str, Any] = {}
     for field in dataclasses.fields(cast(Any, op)):
         before = getattr(op, field.name)
-        after = substituted(before, sizes)
+        after = substitute_sizes(before, sizes)
         if after is not before:
             changed[field.name] = after
     return cast(Operator, dataclasses.replace(cast(Any, op), **changed)) if changed else op
 
 
-def substituted(value: Any, sizes: Mapping[str, int]) -> Any:
+def substitute_sizes(value: Any, sizes: Mapping[str, int]) -> Any:
     """The value with sizes replaced; the same object where nothing changes."""
     if isinstance(value, SizeExpr):
         return value.substitute(sizes) if value.symbols() & sizes.keys() else value
     if isinstance(value, TensorType):
-        shape = substituted(value.shape, sizes)
+        shape = substitute_sizes(value.shape, sizes)
         return value if shape is value.shape else value.with_shape(shape)
     if isinstance(value, tuple):
         items = cast(tuple[Any, ...], value)
-        after = tuple(substituted(item, sizes) for item in items)
+        after = tuple(substitute_sizes(item, sizes) for item in items)
         return items if all(a is b for a, b in zip(after, items, strict=True)) else after
     return value

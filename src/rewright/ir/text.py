@@ -20,7 +20,7 @@ from __future__ import annotations
 import json
 from typing import cast
 
-from rewright.ir.attributes import attributes, stated
+from rewright.ir.attributes import attributes, nondefault_attributes
 from rewright.ir.dims import SizeExpr
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import NO_SPAN, Graph, Node
@@ -51,7 +51,7 @@ def print_attributes(op: Operator, result: TensorType | None = None) -> str:
     """The attributes in braces, without the one that only repeats the type of the result; empty for none."""
     shown = [
         f"{name} = {print_value(value)}"
-        for name, value in stated(op).items()
+        for name, value in nondefault_attributes(op).items()
         if not (name == "tensor" and value == result)
     ]
     return "{" + ", ".join(shown) + "}" if shown else ""

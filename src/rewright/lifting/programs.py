@@ -26,7 +26,7 @@ from rewright.lifting.recognition.sums import Recogniser
 from rewright.lifting.terms.algebra import Algebra
 from rewright.lifting.terms.index import identity
 from rewright.lifting.terms.store import ONE, Named
-from rewright.lifting.terms.trace import Instance, Trace, alike, terms_of
+from rewright.lifting.terms.trace import Instance, Trace, have_equal_form, terms_of
 from rewright.lifting.terms.value import NotAView, Pieces, Value
 from rewright.lifting.transfer import as_view, transfer
 
@@ -229,7 +229,7 @@ class Lifter:
         terms = self.algebra.terms
         for here, there in zip(period.crossings(0), period.crossings(1), strict=True):
             values = [self.values[run.lifted[r].values[p]] for r, p in (entries.places[here], entries.places[there])]
-            if not alike(*values):
+            if not have_equal_form(*values):
                 raise NotContracted
             for before, after in zip(*map(terms_of, values), strict=True):
                 if sequential:
@@ -249,7 +249,7 @@ class Lifter:
         # Equal numbers of different dtypes are one value, but an operator may treat them differently.
         kinds = tuple(lifted.graph.nodes[p].type.dtype for p in node.operands)
         key = (op, operands, kinds) if not isinstance(op, (ops.Constant, ops.Iota)) else (op, node.type)
-        self.algebra.used(op.name)
+        self.algebra.count_use(op.name)
         found = self._memo.get(key)
         if found is not None:
             self.steps["shared"] += 1
@@ -265,9 +265,9 @@ class Lifter:
             or (not self.algebra.sequential and _adds_up_parts(op, self.values[operands[0]] if operands else None))
         )
         if reduced and self._recogniser is not None:
-            value = tidy(self._recogniser.met(value))
+            value = tidy(self._recogniser.recognise_parts(value))
         if self._recogniser is not None and self.algebra.quotients and isinstance(op, _CONTRACTING):
-            value = tidy(self._recogniser.summed(value))
+            value = tidy(self._recogniser.recognise_sums(value))
         result = self._memo[key] = self.intern(value)
         if reduced:
             self._reduced.add(result)
@@ -278,7 +278,7 @@ class Lifter:
         if self.deadline is not None and time.monotonic() > self.deadline:
             raise BudgetExceeded
 
-    def traced(self, work: Callable[[], None]) -> Trace:
+    def trace_afresh(self, work: Callable[[], None]) -> Trace:
         """Do some lifting as if nothing had been lifted before, and note all that it reads and makes."""
         trace = self.algebra.terms.trace = Trace()
         before, self._memo = self._memo, {}
@@ -295,7 +295,7 @@ class Lifter:
         if self._recogniser is not None:
             self._recogniser.forget()
 
-    def apart(self, work: Callable[[], None]) -> tuple[int, ...]:
+    def trace_within(self, work: Callable[[], None]) -> tuple[int, ...]:
         """Do some lifting and tell which terms it looked into or made, within whatever is being traced."""
         outer, terms = self.algebra.terms.trace, self.algebra.terms
         inner = terms.trace = Trace()
@@ -314,7 +314,7 @@ class Lifter:
         """Lift one collective on all its members; the value of which they hold chunks then, if that is so."""
         self.steps["collectives"] += 1
         nodes = [lifted[rank].graph.nodes[position] for rank, position in step.nodes]
-        self.algebra.used(nodes[0].op.name)
+        self.algebra.count_use(nodes[0].op.name)
         if isinstance(nodes[-1].op, ops.Recv):
             (sender, sent), (receiver, received) = step.nodes
             lifted[receiver].values[received] = lifted[sender].values[sent]
@@ -331,7 +331,7 @@ class Lifter:
             results, whole = self._unknown(operators, values, [node.type for node in nodes]), None
         if self._recogniser is not None and isinstance(nodes[0].op, ops.AllReduce | ops.ReduceScatter):
             known = {id(result): result for result in results}
-            found = {number: self._recogniser.met(result) for number, result in known.items()}
+            found = {number: self._recogniser.recognise_parts(result) for number, result in known.items()}
             results = [found[id(result)] for result in results]
             self._reduced.update(self.intern(tidy(result)) for result in found.values())
         # Where all members hold one value it is one object, which is long where they are many.
@@ -433,7 +433,7 @@ class Run:
             self._lift(step)
             return
         whole: list[int | None] = []
-        looked_into = self.lifter.apart(lambda: whole.append(self._lift(step)))
+        looked_into = self.lifter.trace_within(lambda: whole.append(self._lift(step)))
         received = isinstance(nodes[-1].op, ops.Recv)
         if received:
             places, nodes = places[-1:], nodes[-1:]

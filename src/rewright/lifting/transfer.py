@@ -34,13 +34,13 @@ from rewright.lifting.recognition.placed import written_out
 from rewright.lifting.recognition.quotients import place
 from rewright.lifting.recognition.tables import constant
 from rewright.lifting.recognition.unit_axes import (
-    opened,
+    open_axes,
     plain,
     plain_parts,
     plain_view,
     plainer,
     reads_ones,
-    recognised,
+    recognise,
     shut,
 )
 from rewright.lifting.terms.algebra import Algebra, align
@@ -68,7 +68,7 @@ def transfer(
     for others in plainer(values):
         other = _transferred(algebra, op, others, types, result)
         if _is_familiar(algebra, other):
-            algebra.used("(another reading of one of many)")
+            algebra.count_use("(another reading of one of many)")
             return other
     return found
 
@@ -92,7 +92,7 @@ def _transferred(
             return tidy(apply_law(algebra, op, whole, types, result))
         except NotAView:
             pass
-    algebra.used("(no law)")
+    algebra.count_use("(no law)")
     return unknown(algebra, op, whole, types, result)
 
 
@@ -115,19 +115,19 @@ def elementwise(algebra: Algebra, op: Operator, values: Sequence[Value], types: 
     cut = split_alike(values)
     if cut is not None and cut.is_stack and algebra.sequential and not any(map(reads_ones, values)):
         # What is stacked is read at no index, as everywhere in the sequential program.
-        return cut.joined([tidy(elementwise(algebra, op, list(map(plain, row)), types)) for row in cut.rows])
+        return cut.join([tidy(elementwise(algebra, op, list(map(plain, row)), types)) for row in cut.rows])
     if cut is not None:
-        return cut.joined([tidy(elementwise(algebra, op, row, types)) for row in cut.rows])
+        return cut.join([tidy(elementwise(algebra, op, row, types)) for row in cut.rows])
 
     def compute(views: Sequence[View]) -> View:
         return pointwise(algebra, op, align(views), types)
 
     views = [v for v in values if isinstance(v, View)]
-    found = recognised(algebra, compute, views)
+    found = recognise(algebra, compute, views)
     if algebra.sequential or algebra.is_familiar(found) or len(views) < 2 or algebra.is_strange(*views):
         return found
     # A rank that holds one head may have no axis for it; what it computes may be one head of what all of them are.
-    for longer in opened(align([plain_view(v) for v in views])):
+    for longer in open_axes(align([plain_view(v) for v in views])):
         one = compute(longer)
         if algebra.is_familiar(one):
             return shut(one)
@@ -329,7 +329,7 @@ def _gather(
             return found
     if isinstance(indices, Pieces) or isinstance(data, Pieces):
         return _gather_pieces(algebra, op, values, types, result)
-    return recognised(algebra, lambda views: gather(algebra, op, views[0], views[1], result.shape), [data, indices])
+    return recognise(algebra, lambda views: gather(algebra, op, views[0], views[1], result.shape), [data, indices])
 
 
 def _rows_in_order(algebra: Algebra, op: ops.Gather, data: Pieces, indices: View, result: TensorType) -> Value | None:

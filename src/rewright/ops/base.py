@@ -130,7 +130,7 @@ class TensorOperator(Operator):
         is_undefined = found.nan and not any(known.nan for known in operands)
         return self.needs if is_pole or is_undefined else ""
 
-    def resized(self, operands: Sequence[TensorType], axis: int, size: Dim) -> TensorOperator:
+    def resize(self, operands: Sequence[TensorType], axis: int, size: Dim) -> TensorOperator:
         """The same operator for a result of another size along an axis.
 
         For axes along which the operator may be split (:mod:`rewright.ops.splitting`); overridden where an attribute
@@ -159,7 +159,7 @@ def integer_limits(dtype: DType) -> tuple[int, int]:
     return int(found.min), int(found.max)
 
 
-def wrapped(dtype: DType, value: int) -> int:
+def wrap_integer(dtype: DType, value: int) -> int:
     """The number of an integer dtype that is as far from another one as a whole count of the dtype's numbers."""
     low, high = integer_limits(dtype)
     return value if low <= value <= high else (value - low) % (high - low + 1) + low
@@ -196,7 +196,7 @@ def fold_over(
     return body
 
 
-def replaced(sizes: tuple[Dim, ...], axis: int, size: Dim) -> tuple[Dim, ...]:
+def replace_size(sizes: tuple[Dim, ...], axis: int, size: Dim) -> tuple[Dim, ...]:
     """Sizes with one of them replaced."""
     return (*sizes[:axis], size, *sizes[axis + 1 :])
 

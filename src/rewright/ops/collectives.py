@@ -30,7 +30,7 @@ from rewright.ops.base import (
     check_sizes,
 )
 from rewright.ops.facts import Facts, join, of_values
-from rewright.ops.functions.intervals import reduced
+from rewright.ops.functions.intervals import reduce_facts
 from rewright.ops.leaf import Leaf
 from rewright.terms.index import Index
 from rewright.terms.scalar import Scalar
@@ -116,7 +116,7 @@ class AllReduce(GroupCollective, Combining):
         return operand
 
     def facts(self, operands: Sequence[Facts], types: Sequence[TensorType], result: TensorType) -> Facts:
-        return reduced(self.kind, operands[0], len(self.groups[0]), result.dtype)
+        return reduce_facts(self.kind, operands[0], len(self.groups[0]), result.dtype)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +157,7 @@ class ReduceScatter(GroupCollective, Combining):
         return operand.with_shape(split(self.name, operand.shape, self.dimension, count))
 
     def facts(self, operands: Sequence[Facts], types: Sequence[TensorType], result: TensorType) -> Facts:
-        return reduced(self.kind, operands[0], len(self.groups[0]), result.dtype)
+        return reduce_facts(self.kind, operands[0], len(self.groups[0]), result.dtype)
 
 
 @dataclass(frozen=True, slots=True)

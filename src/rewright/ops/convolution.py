@@ -27,10 +27,10 @@ from rewright.ops.base import (
     static,
 )
 from rewright.ops.facts import Facts, join, multiply, of_values, repeated_sum
-from rewright.ops.layout import dilated, dilation_demands
+from rewright.ops.layout import dilate, dilation_demands
 from rewright.ops.reduction import window_count, window_demands
 from rewright.terms.index import Index, quotient, remainder
-from rewright.terms.scalar import Apply, Condition, Fixed, IsZero, Read, Scalar, all_of, at_least, below, choose
+from rewright.terms.scalar import Apply, Condition, Fixed, IsZero, Read, Scalar, all_of, at_least, choose, less_than
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class Convolution(TensorOperator):
                 "groups times kernel axis 1, and kernel axis 0 a multiple of groups"
             )
         spatial = [
-            window_count(self.name, dilated(size, spread) + low + high, dilated(width, reach), stride)
+            window_count(self.name, dilate(size, spread) + low + high, dilate(width, reach), stride)
             for size, width, (low, high), spread, reach, stride in zip(
                 operand.shape[2:],
                 kernel.shape[2:],
@@ -92,7 +92,7 @@ class Convolution(TensorOperator):
         for (size, width, (low, high), spread), reach in zip(axes, self.rhs_dilation, strict=True):
             found += [Demand("padding of at least 0, else slice the input", 0, side) for side in (low, high)]
             found += (*dilation_demands(size, spread), *dilation_demands(width, reach))
-            found += window_demands(dilated(size, spread) + low + high, dilated(width, reach))[1:]
+            found += window_demands(dilate(size, spread) + low + high, dilate(width, reach))[1:]
         return tuple(found)
 
     def compute(self, operands: Sequence[Array], real: Real) -> Array:
@@ -115,7 +115,7 @@ class Convolution(TensorOperator):
         spatial = operand.shape[2:]
         lows = static(self.name, tuple(low for low, _ in self.padding))
         highs = static(self.name, tuple(high for _, high in self.padding))
-        spread = static(self.name, tuple(dilated(n, d) for n, d in zip(spatial, self.lhs_dilation, strict=True)))
+        spread = static(self.name, tuple(dilate(n, d) for n, d in zip(spatial, self.lhs_dilation, strict=True)))
         sizes = [low + size + high for low, size, high in zip(lows, spread, highs, strict=True)]
         padded = np.zeros((*operand.shape[:2], *sizes), operand.dtype)
         if padded.size and operand.size:
@@ -153,7 +153,7 @@ class Convolution(TensorOperator):
         if low != 0:
             tests.append(at_least(place, 0))
         if high != 0:
-            tests.append(below(place, dilated(size, spread)))
+            tests.append(less_than(place, dilate(size, spread)))
         if spread != 1:
             tests.append(IsZero(remainder(place, spread)))
         return quotient(place, spread), tests

@@ -10,9 +10,9 @@ from rewright.ir.dims import Dim, Shape
 from rewright.ir.errors import TypeMismatch
 from rewright.ir.operator import Unsupported
 from rewright.ir.types import TensorType
-from rewright.ops.base import Array, Demand, Real, TensorOperator, check_demands, check_same_dtype, replaced, static
+from rewright.ops.base import Array, Demand, Real, TensorOperator, check_demands, check_same_dtype, replace_size, static
 from rewright.terms.index import Index, element
-from rewright.terms.scalar import Apply, Condition, Fixed, Number, Read, Scalar, all_of, at_least, below, choose
+from rewright.terms.scalar import Apply, Condition, Fixed, Number, Read, Scalar, all_of, at_least, choose, less_than
 
 
 class Update(TensorOperator):
@@ -53,8 +53,8 @@ class DynamicSlice(TensorOperator):
         starts = moved_starts(1, operands[0].shape, self.sizes)
         return Read(0, tuple(i + start for i, start in zip(index, starts, strict=True)))
 
-    def resized(self, operands: Sequence[TensorType], axis: int, size: Dim) -> DynamicSlice:
-        return DynamicSlice(replaced(self.sizes, axis, size))
+    def resize(self, operands: Sequence[TensorType], axis: int, size: Dim) -> DynamicSlice:
+        return DynamicSlice(replace_size(self.sizes, axis, size))
 
     def moves(self, count: int) -> tuple[int, ...]:
         return (0,)
@@ -96,7 +96,7 @@ class DynamicUpdateSlice(Update):
         inside: list[Condition] = []
         for place, size, available in zip(places, update.shape, operand.shape, strict=True):
             if size != available:
-                inside += [at_least(place, 0), below(place, size)]
+                inside += [at_least(place, 0), less_than(place, size)]
         return choose(all_of(inside), Read(1, places), Read(0, index))
 
     def moves(self, count: int) -> tuple[int, ...]:

@@ -13,7 +13,7 @@ from rewright.ir.types import DType, TensorType
 from rewright.ops.base import Array, Real, TensorOperator, array_dtype, check_count, check_same_dtype
 from rewright.ops.facts import Facts, fits, of_dtype, whole_limit
 from rewright.ops.functions import order
-from rewright.ops.functions.intervals import converted, integral
+from rewright.ops.functions.intervals import convert_facts, integral
 from rewright.ops.functions.record import Direction, Dtypes, ScalarFunction
 from rewright.terms.index import Index
 from rewright.terms.scalar import Apply, Read, Scalar
@@ -197,7 +197,7 @@ class Convert(Linear):
         return f"convert_{self.dtype.value}"
 
     def facts(self, operands: Sequence[Facts], types: Sequence[TensorType], result: TensorType) -> Facts:
-        return converted(operands[0], types[0].dtype, self.dtype)
+        return convert_facts(operands[0], types[0].dtype, self.dtype)
 
     def condition(self, operands: Sequence[Facts], result: TensorType, found: Facts) -> str:
         (known,) = operands

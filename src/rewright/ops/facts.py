@@ -3,8 +3,8 @@
 A :class:`Facts` stands for a set of extended reals and NaN: the numbers between ``low`` and ``high``, without zero
 where ``zero`` is false, whole ones only where ``whole`` is true, and NaN and either infinity where their flags are
 set. A flag that is set says *may be*; what is not known is possible. Arithmetic is exact over the reals, so an
-exponential of a number is never zero and never infinite; what rounding adds is :func:`rounded`, and what integer types
-do to numbers that do not fit is :func:`in_dtype`.
+exponential of a number is never zero and never infinite; what rounding adds is :func:`round_facts`, and what integer
+types do to numbers that do not fit is :func:`in_dtype`.
 
 This is interval analysis (Moore 1966) with the special values of IEEE 754 beside the interval, as an abstract
 interpretation (Cousot and Cousot 1977). Ends are rounded outwards.
@@ -111,7 +111,7 @@ def has_end(value: Number) -> bool:
     return isinstance(value, int) or math.isfinite(value)
 
 
-def between(low: Number, high: Number, *, zero: bool = True, whole: bool = False) -> Facts:
+def facts_between(low: Number, high: Number, *, zero: bool = True, whole: bool = False) -> Facts:
     """Real numbers in an interval."""
     return _tight(Facts(low, high, zero, whole, nan=False, plus_infinity=False, minus_infinity=False))
 
@@ -141,7 +141,7 @@ def of_dtype(dtype: DType) -> Facts:
     """All that an element of a type may be."""
     if dtype.is_float:
         return UNKNOWN
-    return between(*integer_range(dtype), whole=True)
+    return facts_between(*integer_range(dtype), whole=True)
 
 
 def join(*known: Facts) -> Facts:
@@ -332,7 +332,7 @@ def quotient(x: Facts, y: Facts, dtype: DType) -> Facts:
     divisors = [int(b) for b in (y.low, y.high, *(n for n in (-1, 1) if y.low <= n <= y.high)) if b]
     ends = [_truncated(int(a), b) for a in (x.low, x.high) for b in divisors]
     ends += [0] if x.low <= 0 <= x.high else []
-    return between(min(ends), max(ends), whole=True)
+    return facts_between(min(ends), max(ends), whole=True)
 
 
 def _truncated(a: int, b: int) -> int:
@@ -448,9 +448,9 @@ def increasing(
     return _tight(Facts(low, high, zero, False, x.nan, plus, minus))
 
 
-def bounded(x: Facts, low: float, high: float, *, nan_at_infinity: bool = False) -> Facts:
+def bounded_facts(x: Facts, low: float, high: float, *, nan_at_infinity: bool = False) -> Facts:
     """Of a function with values in an interval."""
-    return replace(between(low, high), nan=x.nan or (nan_at_infinity and x.may_be_infinite))
+    return replace(facts_between(low, high), nan=x.nan or (nan_at_infinity and x.may_be_infinite))
 
 
 # --- sums of many
@@ -561,7 +561,7 @@ def _to_type(value: Number, dtype: DType, direction: int) -> float:
     return math.ldexp(math.ceil(scaled) if direction > 0 else math.floor(scaled), unit)
 
 
-def rounded(known: Facts, dtype: DType, *, accumulates: bool = False) -> Facts:
+def round_facts(known: Facts, dtype: DType, *, accumulates: bool = False) -> Facts:
     """What rounding to a float type adds: results that overflow are infinite, and those that underflow are zero.
 
     ``accumulates``: the result is a sum of many, whose parts may overflow to both infinities, which add up to NaN.

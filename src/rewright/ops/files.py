@@ -36,7 +36,7 @@ def load_graph(path: str | os.PathLike[str]) -> Graph:
     """
     text = read_text(path)
     is_text = extension_of(path) == ".rwt"
-    return explained(path, lambda: parse(text) if is_text else from_json(decode_json(text), REGISTRY))
+    return prefix_errors(path, lambda: parse(text) if is_text else from_json(decode_json(text), REGISTRY))
 
 
 def save_graph(graph: Graph, path: str | os.PathLike[str]) -> None:
@@ -121,7 +121,7 @@ def decode_json(text: str) -> Any:
         raise RewrightError(f"this is no JSON ({str(error).splitlines()[0]}); save the program again") from None
 
 
-def explained(path: str | os.PathLike[str], read: Callable[[], Contents]) -> Contents:
+def prefix_errors(path: str | os.PathLike[str], read: Callable[[], Contents]) -> Contents:
     """What ``read`` returns, its errors prefixed with the path."""
     try:
         return read()

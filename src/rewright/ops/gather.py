@@ -22,7 +22,7 @@ from rewright.ops.base import (
     check_axes,
     check_count,
     check_demands,
-    replaced,
+    replace_size,
     static,
 )
 from rewright.terms.index import Index, element
@@ -60,7 +60,7 @@ class Gather(TensorOperator):
         for axis, size in enumerate(self.slice_sizes):
             if axis in dropped and size != 1:
                 raise TypeMismatch(f"gather drops axis {axis}, so its slice size must be 1 and not {size}")
-        batch = without(indices.shape, self.index_vector_dim)
+        batch = drop_axis(indices.shape, self.index_vector_dim)
         offsets = tuple(size for axis, size in enumerate(self.slice_sizes) if axis not in dropped)
         rank = len(batch) + len(offsets)
         if len(self.offset_dims) != len(offsets):
@@ -83,7 +83,7 @@ class Gather(TensorOperator):
 
     def compute(self, operands: Sequence[Array], real: Real) -> Array:
         operand, indices = operands
-        batch_shape = without(indices.shape, self.index_vector_dim)
+        batch_shape = drop_axis(indices.shape, self.index_vector_dim)
         sizes = static(self.name, self.slice_sizes)
         kept = self.window_axes(operand.ndim)
         rank = len(batch_shape) + len(kept)
@@ -129,11 +129,11 @@ class Gather(TensorOperator):
             places.append(place)
         return Read(0, tuple(places))
 
-    def resized(self, operands: Sequence[TensorType], axis: int, size: Dim) -> Gather:
+    def resize(self, operands: Sequence[TensorType], axis: int, size: Dim) -> Gather:
         if axis not in self.offset_dims:
             return self
         kept = self.window_axes(operands[0].rank)[self.offset_dims.index(axis)]
-        return dataclasses.replace(self, slice_sizes=replaced(self.slice_sizes, kept, size))
+        return dataclasses.replace(self, slice_sizes=replace_size(self.slice_sizes, kept, size))
 
     def moves(self, count: int) -> tuple[int, ...]:
         return (0,)
@@ -142,7 +142,7 @@ class Gather(TensorOperator):
         return tuple((1, axis) for axis in self.start_index_map)
 
 
-def without(items: tuple[Dim, ...], axis: int) -> tuple[Dim, ...]:
+def drop_axis(items: tuple[Dim, ...], axis: int) -> tuple[Dim, ...]:
     """All entries but one; an axis past the end drops nothing."""
     return items[:axis] + items[axis + 1 :]
 

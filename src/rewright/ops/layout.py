@@ -22,12 +22,12 @@ from rewright.ops.base import (
     check_demands,
     check_same_dtype,
     check_sizes,
-    replaced,
+    replace_size,
     static,
 )
 from rewright.ops.digits import reshaped_index
 from rewright.terms.index import Index, quotient, remainder
-from rewright.terms.scalar import Condition, IsZero, Read, Scalar, all_of, at_least, below, choose
+from rewright.terms.scalar import Condition, IsZero, Read, Scalar, all_of, at_least, choose, less_than
 
 
 class Layout(TensorOperator):
@@ -97,8 +97,8 @@ class BroadcastInDim(Lossless):
         sizes = zip(self.dimensions, operands[0].shape, strict=True)
         return Read(0, tuple(index[d] if size == self.shape[d] else Index(0) for d, size in sizes))
 
-    def resized(self, operands: Sequence[TensorType], axis: int, size: Dim) -> BroadcastInDim:
-        return BroadcastInDim(replaced(self.shape, axis, size), self.dimensions)
+    def resize(self, operands: Sequence[TensorType], axis: int, size: Dim) -> BroadcastInDim:
+        return BroadcastInDim(replace_size(self.shape, axis, size), self.dimensions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,8 +126,8 @@ class Reshape(Rearrangement):
     ) -> Scalar | Unsupported:
         return Read(0, reshaped_index(operands[0].shape, self.shape, index))
 
-    def resized(self, operands: Sequence[TensorType], axis: int, size: Dim) -> Reshape:
-        return Reshape(replaced(self.shape, axis, size))
+    def resize(self, operands: Sequence[TensorType], axis: int, size: Dim) -> Reshape:
+        return Reshape(replace_size(self.shape, axis, size))
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,8 +191,8 @@ class Slice(View):
     ) -> Scalar | Unsupported:
         return Read(0, tuple(i * step + low for i, step, low in zip(index, self.stride, self.start, strict=True)))
 
-    def resized(self, operands: Sequence[TensorType], axis: int, size: Dim) -> Slice:
-        return Slice(self.start, replaced(self.limit, axis, size), self.stride)
+    def resize(self, operands: Sequence[TensorType], axis: int, size: Dim) -> Slice:
+        return Slice(self.start, replace_size(self.limit, axis, size), self.stride)
 
 
 def _steps(length: Dim, step: Dim) -> Dim:
@@ -233,20 +233,20 @@ class Pad(Layout):
         check_demands(self, operands)
         shape: list[Dim] = []
         for low, high, between, size in zip(self.low, self.high, self.interior, operand.shape, strict=True):
-            shape.append(low + high + dilated(size, between + 1))
+            shape.append(low + high + dilate(size, between + 1))
         return operand.with_shape(tuple(shape))
 
     def demands(self, operands: Sequence[TensorType]) -> tuple[Demand, ...]:
         found = [Demand("interior padding of at least 0", 0, between) for between in self.interior]
         for low, high, between, size in zip(self.low, self.high, self.interior, operands[0].shape, strict=True):
             found += dilation_demands(size, between + 1)
-            found.append(Demand("at least 0 elements left", 0, low + high + dilated(size, between + 1)))
+            found.append(Demand("at least 0 elements left", 0, low + high + dilate(size, between + 1)))
         return tuple(found)
 
     def compute(self, operands: Sequence[Array], real: Real) -> Array:
         low, high = static(self.name, self.low), static(self.name, self.high)
         operand, value = operands
-        sizes = static(self.name, tuple(dilated(n, t + 1) for n, t in zip(operand.shape, self.interior, strict=True)))
+        sizes = static(self.name, tuple(dilate(n, t + 1) for n, t in zip(operand.shape, self.interior, strict=True)))
         shape = [a + n + b for a, n, b in zip(low, sizes, high, strict=True)]
         result = np.full(shape, value, operand.dtype)
         to: list[slice] = []
@@ -273,14 +273,14 @@ class Pad(Layout):
             if at_most(low, 0) is not True:
                 inside.append(at_least(place, 0))
             if at_most(high, 0) is not True or is_nonnegative(size - 1) is not True:
-                inside.append(below(place, dilated(size, between + 1)))
+                inside.append(less_than(place, dilate(size, between + 1)))
             if between:
                 inside.append(IsZero(remainder(place, between + 1)))
             places.append(quotient(place, between + 1))
         return choose(all_of(inside), Read(0, tuple(places)), Read(1, ()))
 
 
-def dilated(size: Dim, step: Dim) -> Dim:
+def dilate(size: Dim, step: Dim) -> Dim:
     """The size of an axis whose elements are put ``step`` apart."""
     if step == 1 or size == 0:
         return size
@@ -331,7 +331,7 @@ class Concatenate(Layout):
             if last - first == 1:
                 return pieces[first][1]
             middle = (first + last) // 2
-            lower = all_of([below(index[axis], pieces[middle - 1][0])])
+            lower = all_of([less_than(index[axis], pieces[middle - 1][0])])
             return choose(lower, among(first, middle), among(middle, last))
 
         return among(0, len(pieces))

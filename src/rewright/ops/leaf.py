@@ -19,11 +19,11 @@ from rewright.ops.base import (
     array_dtype,
     check_count,
     check_sizes,
-    replaced,
+    replace_size,
     static,
-    wrapped,
+    wrap_integer,
 )
-from rewright.ops.facts import INF, Facts, between, of_values
+from rewright.ops.facts import INF, Facts, facts_between, of_values
 from rewright.terms.index import Index
 from rewright.terms.scalar import Apply, Fixed, Number, Scalar, Table
 
@@ -82,7 +82,7 @@ class Constant(Leaf):
         shape = static(self.name, self.tensor.shape)
         kind = self.tensor.dtype
         dtype = array_dtype(kind, real)
-        values = [wrapped(kind, int(value)) for value in self.values] if kind.is_integer else self.values
+        values = [wrap_integer(kind, int(value)) for value in self.values] if kind.is_integer else self.values
         if len(values) == 1:
             return np.full(shape, values[0], dtype)
         return np.array(values, dtype).reshape(shape)
@@ -102,8 +102,8 @@ class Constant(Leaf):
             place = place + axis * stride
         return Table(self.values, place)
 
-    def resized(self, operands: Sequence[TensorType], axis: int, size: Dim) -> Constant:
-        return Constant(self.tensor.with_shape(replaced(self.tensor.shape, axis, size)), self.values)
+    def resize(self, operands: Sequence[TensorType], axis: int, size: Dim) -> Constant:
+        return Constant(self.tensor.with_shape(replace_size(self.tensor.shape, axis, size)), self.values)
 
     def facts(self, operands: Sequence[Facts], types: Sequence[TensorType], result: TensorType) -> Facts:
         return of_values(self.values)
@@ -137,9 +137,9 @@ class Iota(Leaf):
     ) -> Scalar | Unsupported:
         return Apply(f"convert_{self.tensor.dtype.value}", (Number(index[self.dimension]),))
 
-    def resized(self, operands: Sequence[TensorType], axis: int, size: Dim) -> Iota:
-        return Iota(self.tensor.with_shape(replaced(self.tensor.shape, axis, size)), self.dimension)
+    def resize(self, operands: Sequence[TensorType], axis: int, size: Dim) -> Iota:
+        return Iota(self.tensor.with_shape(replace_size(self.tensor.shape, axis, size)), self.dimension)
 
     def facts(self, operands: Sequence[Facts], types: Sequence[TensorType], result: TensorType) -> Facts:
         size = result.shape[self.dimension]
-        return between(0, size - 1 if isinstance(size, int) else INF, whole=True)
+        return facts_between(0, size - 1 if isinstance(size, int) else INF, whole=True)

@@ -29,9 +29,9 @@ from rewright.ops.base import (
     static,
 )
 from rewright.ops.facts import Facts, join, of_values
-from rewright.ops.functions.intervals import reduced
+from rewright.ops.functions.intervals import reduce_facts
 from rewright.terms.index import Index
-from rewright.terms.scalar import Condition, Fixed, Read, Scalar, all_of, at_least, below, choose
+from rewright.terms.scalar import Condition, Fixed, Read, Scalar, all_of, at_least, choose, less_than
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class Reduce(Combining):
 
     def facts(self, operands: Sequence[Facts], types: Sequence[TensorType], result: TensorType) -> Facts:
         count = product(types[0].shape[axis] for axis in self.dimensions)
-        return reduced(self.kind, operands[0], count, result.dtype)
+        return reduce_facts(self.kind, operands[0], count, result.dtype)
 
 
 def reduce_axes(kind: str, operand: Array, axes: tuple[int, ...]) -> Array:
@@ -186,7 +186,7 @@ class ReduceWindow(Combining):
             if low != 0:
                 inside.append(at_least(place, 0))
             if high != 0:
-                inside.append(below(place, size))
+                inside.append(less_than(place, size))
             places.append(place)
         outside = Fixed(identity_value(self.kind, operand.dtype))
         body = choose(all_of(inside), Read(0, tuple(places)), outside)
@@ -201,7 +201,7 @@ class ReduceWindow(Combining):
             is_inside = is_inside and all(at_most(1, n) is True for n in types[0].shape)
             return operands[0] if is_inside else join(operands[0], outside)
         is_padded = any(pads != (0, 0) for pads in self.padding)
-        return reduced(self.kind, join(operands[0], outside) if is_padded else operands[0], count, result.dtype)
+        return reduce_facts(self.kind, join(operands[0], outside) if is_padded else operands[0], count, result.dtype)
 
 
 def window_demands(size: Dim, window: Dim) -> tuple[Demand, ...]:

@@ -32,10 +32,10 @@ from rewright.ops.gather import (
     batching_positions,
     check_batching,
     check_indices,
+    drop_axis,
     full_indices,
     index_columns,
     start_indices,
-    without,
 )
 from rewright.terms.index import Index
 from rewright.terms.scalar import (
@@ -50,8 +50,8 @@ from rewright.terms.scalar import (
     Scalar,
     all_of,
     at_least,
-    below,
     choose,
+    less_than,
     otherwise,
 )
 
@@ -108,7 +108,7 @@ class Scatter(Update, Combining):
                 f"scatter into {operand} keeps window axes {kept} and has update_window_dims {self.update_window_dims}"
             )
         check_demands(self, (operand, indices, updates))
-        batch = without(indices.shape, self.index_vector_dim)
+        batch = drop_axis(indices.shape, self.index_vector_dim)
         found = tuple(updates.shape[a] for a in self.batch_axes(updates.rank))
         if found != batch:
             raise TypeMismatch(f"scatter has updates {updates} with batch sizes {found}, but the indices give {batch}")
@@ -182,7 +182,7 @@ class Scatter(Update, Combining):
             width = updates.shape[window[axis]]
             place[window[axis]] = offset
             if axis in starts or width != operand.shape[axis]:
-                meets += [at_least(offset, 0), below(offset, width)]
+                meets += [at_least(offset, 0), less_than(offset, width)]
         over = [(batch[n], updates.shape[a]) for n, a in enumerate(batch_axes) if n not in fixed]
         update = Read(2, tuple(place[axis] for axis in range(updates.rank)))
         return _combined(self.kind, operand, Read(0, index), update, all_of(meets), over)

@@ -23,7 +23,7 @@ from rewright.ops.base import (
     fold_over,
     static,
 )
-from rewright.ops.facts import INF, Facts, between
+from rewright.ops.facts import INF, Facts, facts_between
 from rewright.terms.index import Index, Variable, as_index, element, variable
 from rewright.terms.scalar import (
     Absent,
@@ -36,8 +36,8 @@ from rewright.terms.scalar import (
     Read,
     Scalar,
     all_of,
-    below,
     choose,
+    less_than,
 )
 
 SortResult = Literal["values", "indices"]
@@ -79,7 +79,7 @@ class Sort(Ordering):
         if self.result == "values":
             return operands[0]
         size = types[0].shape[self.dimension]
-        return between(0, size - 1 if isinstance(size, int) else INF, whole=True)
+        return facts_between(0, size - 1 if isinstance(size, int) else INF, whole=True)
 
     def condition(self, operands: Sequence[Facts], result: TensorType, found: Facts) -> str:
         if operands[0].nan:
@@ -126,7 +126,7 @@ class TopK(Ordering):
         if self.result == "values":
             return operands[0]
         size = types[0].shape[-1]
-        return between(0, size - 1 if isinstance(size, int) else INF, whole=True)
+        return facts_between(0, size - 1 if isinstance(size, int) else INF, whole=True)
 
     def condition(self, operands: Sequence[Facts], result: TensorType, found: Facts) -> str:
         if operands[0].nan:
@@ -191,7 +191,7 @@ def ranked(operand: TensorType, index: tuple[Index, ...], axis: int, descending:
 
     values = (Read(0, at(other)), Read(0, at(own)))
     strictly = Apply("compare_GT" if descending else "compare_LT", values)
-    earlier = Choose(below(other, own), Apply("compare_EQ", values), Fixed(False))
+    earlier = Choose(less_than(other, own), Apply("compare_EQ", values), Fixed(False))
     before = Apply("convert_i64", (Apply("or", (strictly, earlier)),))
     rank = element(Fold("sum", Variable("k1"), size, before, Fixed(0)))
     chosen: Scalar = Read(0, at(own)) if result == "values" else Number(own)

@@ -13,7 +13,7 @@ from rewright.ir.dims import Dim, symbol
 from rewright.ir.errors import TypeMismatch
 from rewright.ir.operator import Unsupported
 from rewright.ir.types import TensorType
-from rewright.ops.base import TensorOperator, replaced
+from rewright.ops.base import TensorOperator, replace_size
 from rewright.terms.roles import Contracted, Follows, Roles, roles
 
 
@@ -41,7 +41,7 @@ def axis_roles(op: TensorOperator, operands: Sequence[TensorType]) -> Roles | Un
 def splits(op: TensorOperator, operands: Sequence[TensorType]) -> tuple[Split, ...] | Unsupported:
     """All splits that the denotation shows to be sound, for any cut into parts of at least one element.
 
-    Parts are computed by :meth:`TensorOperator.resized`. Raises TypeMismatch where the operands do not fit.
+    Parts are computed by :meth:`TensorOperator.resize`. Raises TypeMismatch where the operands do not fit.
     """
     found = axis_roles(op, operands)
     if isinstance(found, Unsupported):
@@ -57,12 +57,12 @@ _PART = symbol("part")
 def _fits(op: TensorOperator, operands: Sequence[TensorType], split: Split) -> bool:
     """Whether the type rule accepts parts: it may couple axes whose elements the formula happens not to read."""
     cut = [
-        operand if axis is None else operand.with_shape(replaced(operand.shape, axis, _PART))
+        operand if axis is None else operand.with_shape(replace_size(operand.shape, axis, _PART))
         for operand, axis in zip(operands, split.operand_axes, strict=True)
     ]
     whole = op.infer(operands)
     axis = split.result_axis
-    expected = whole if axis is None else whole.with_shape(replaced(whole.shape, axis, _PART))
+    expected = whole if axis is None else whole.with_shape(replace_size(whole.shape, axis, _PART))
     try:
         return part(op, operands, split, _PART).infer(cut) == expected
     except TypeMismatch:
@@ -71,7 +71,7 @@ def _fits(op: TensorOperator, operands: Sequence[TensorType], split: Split) -> b
 
 def part(op: TensorOperator, operands: Sequence[TensorType], split: Split, size: Dim) -> TensorOperator:
     """The operator that computes a part of the given size from parts of the operands (whole operands' types)."""
-    return op if split.result_axis is None else op.resized(operands, split.result_axis, size)
+    return op if split.result_axis is None else op.resize(operands, split.result_axis, size)
 
 
 def _axes(found: Roles, role: Follows | Contracted) -> tuple[int | None, ...]:

@@ -1,4 +1,4 @@
-"""``rewright.optimize``: a program, the kernels found for it, and how they are known to be right."""
+"""``rewright.optimize``: fused kernels for a program, with the proof that they are right."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from rewright.frontends.torch.capture import capture
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 from rewright.optimize.calls.dispatch import Calls
-from rewright.optimize.planning.planner import Plan, Planner, widened
-from rewright.optimize.planning.preparing import prepared
+from rewright.optimize.planning.planner import Plan, Planner, widen_storage
+from rewright.optimize.planning.preparing import prepare_graph
 from rewright.optimize.planning.splitting import split_plan
 from rewright.optimize.proving.composing import Known
 from rewright.optimize.proving.laws import laws
@@ -24,7 +24,7 @@ from rewright.optimize.proving.leaving import computed_for, look_ups
 from rewright.optimize.proving.proofs import LEAST, Trust, trust, unproved_identity
 from rewright.optimize.proving.rewrite_proofs import unproved_rewrite
 from rewright.optimize.proving.rewriting import rewritten
-from rewright.optimize.report import emitted, explained
+from rewright.optimize.report import emit_files, explain_result
 from rewright.optimize.running import targets
 from rewright.optimize.running.checking import Checked, check, small_graph
 from rewright.optimize.running.execution import Runner
@@ -43,9 +43,8 @@ SMALL_PIECES = 3
 class Optimized:
     """An optimised program: call it as the original one.
 
-    ``status`` is ``proved``, ``tested`` (used with ``allow="tested"`` only) or ``fallback``, where the original
-    program runs and
-    ``reason`` says why.
+    ``status`` is ``proved``, ``tested`` (only with ``allow="tested"``) or ``fallback``: then the original program
+    runs, and ``reason`` says why.
     """
 
     status: str
@@ -100,17 +99,17 @@ class Optimized:
         if self.runner is None:
             raise RewrightError(f"there are no kernels for this graph ({self.reason}); call the program itself")
         with torch.no_grad():
-            if self.domain is not None and (why := self.domain.violated(inputs)):
+            if self.domain is not None and (why := self.domain.violation(inputs)):
                 raise RewrightError(why)
             return self.runner(inputs)
 
     def explain(self) -> str:
         """Properties, decisions, kernels and proofs, as text."""
-        return explained(self)
+        return explain_result(self)
 
     def emit(self, folder: str | Path) -> list[Path]:
         """Write the generated code and the explanation; returns the files."""
-        return emitted(self, Path(folder))
+        return emit_files(self, Path(folder))
 
 
 def optimize(
@@ -128,10 +127,9 @@ def optimize(
     Args:
         program: an ``nn.Module``, a function, or a graph.
         args: example arguments; kernels are for their sizes and dtypes.
-        kwargs: more of them by name.
+        kwargs: example arguments by name.
         target: ``"cpu"`` (C++ with OpenMP), ``"cuda"`` (Triton) or ``"torch"`` (plain torch, the reference); by
-        default by where the
-            arguments are.
+            default it follows the device of the arguments.
         allow: with ``"tested"`` a plan that agrees with float64 on small inputs is used even where no proof was found.
         budget: seconds for the proof; for each of its pieces where the program is long.
         verify: run the kernels against float64 on small inputs first.
@@ -145,7 +143,7 @@ def optimize(
         raise RewrightError(f"allow={allow!r} is no such thing; use 'proved' or 'tested'")
     original = program.module() if isinstance(program, torch.export.ExportedProgram) else program
     original = original if callable(original) else None
-    chosen = targets.chosen(target, [v for v in (*args, *(kwargs or {}).values()) if isinstance(v, torch.Tensor)])
+    chosen = targets.choose(target, [v for v in (*args, *(kwargs or {}).values()) if isinstance(v, torch.Tensor)])
     seconds: dict[str, float] = {}
     found = Optimized("fallback", "", original=original, seconds=seconds)
     try:
@@ -153,7 +151,7 @@ def optimize(
         if original is not None:
             found.calls = Calls.of(original, args, kwargs or {}, partial(_captured, program))
         captured = found.calls.graph if found.calls is not None else _captured(program, args, kwargs)
-        found.graph, found.domain = prepared(captured), Domain.of(captured)
+        found.graph, found.domain = prepare_graph(captured), Domain.of(captured)
         seconds["capture"] = time.process_time() - started
         _fill(found, captured, chosen, allow, budget, verify)
     except RewrightError as error:
@@ -166,7 +164,7 @@ def optimize(
 
 
 def _captured(program: Any, args: Sequence[Any], kwargs: Mapping[str, Any] | None) -> Graph:
-    """The graph of a program; what has no lowering is an opaque call in it."""
+    """The graph of a program; operators without a lowering are opaque calls in it."""
     if isinstance(program, Graph):
         return program
     return capture(program, args, kwargs, guards_queries=True, opaque=True)
@@ -192,7 +190,7 @@ def _fill(found: Optimized, captured: Graph, target: Target, allow: Allow, budge
     cheaper = _cheaper(plan, found.trust, budget)
     seconds["prove"] = found.trust.seconds
     small = small_graph(captured) if verify else None  # as it was given: what was prepared is tested too
-    tiny = Planner(prepared(small)).plan() if small is not None else None
+    tiny = Planner(prepare_graph(small)).plan() if small is not None else None
     if cheaper is not None and _build(found, cheaper, target, small, _rewritten_too(tiny)):
         found.trust.updates += _words(found.trust.rules)
     elif cheaper is not None:
@@ -204,9 +202,9 @@ def _fill(found: Optimized, captured: Graph, target: Target, allow: Allow, budge
 
 
 def _trusted(planner: Planner, plan: Plan, budget: float, given: Graph | None) -> tuple[Plan, Trust]:
-    """The plan, or one that leaves to a library what is not proved of it, and how it is known to be right.
+    """The plan, with its unproved parts left to a library if need be, and the evidence for it.
 
-    What is read at computed places is left out first, and then all that is computed for a tensor that is not proved.
+    Reads at computed places are left out first, then everything that is computed for a tensor that is not proved.
     """
     known, apart, spent = Known(), frozenset[int](), 0.0
     found, current = trust(plan, budget, given, hurried=True, known=known), plan
@@ -240,8 +238,8 @@ def _build(found: Optimized, plan: Plan, target: Target, small: Graph | None, ti
     if len(split.steps) > len(plan.steps) and not unproved_identity(split, found.trust.updates, 5.0, whole=False):
         plan = split
         tiny = None if tiny is None else split_plan(tiny, machine, SMALL_PIECES)
-    stored, small_stored = widened(plan), None if tiny is None else widened(tiny)
-    printed = targets.printed(target, stored, small_stored)
+    stored, small_stored = widen_storage(plan), None if tiny is None else widen_storage(tiny)
+    printed = targets.print_kernels(target, stored, small_stored)
     runner, small_runner = targets.runners(target, stored, small_stored, printed)
     seconds = found.seconds
     seconds["build"] = seconds.get("build", 0.0) + time.monotonic() - started
@@ -275,7 +273,7 @@ def _cheaper(plan: Plan, trust: Trust, seconds: float) -> Plan | None:
 
 
 def _rewritten_too(tiny: Plan | None) -> Plan | None:
-    """The small plan by the same rules, where they apply to it."""
+    """The small plan rewritten by the same rules, where they apply to it."""
     found = None if tiny is None else rewritten(tiny)
     return tiny if found is None else found.plan
 

@@ -98,7 +98,7 @@ class Sweep:
     def remainders(self) -> tuple[tuple[Estimate, Running], ...]:
         """The means that are estimated in the sweep, each with the state of what is left of it, the sum of ``x - e``.
 
-        That is nought but for the rounding of e, which it tells: the mean is ``e`` and so much for each element.
+        That is zero but for the rounding of e, which it tells: the mean is ``e`` and so much for each element.
         """
         every = [r.update.growth for r in self.running if r.update.growth is not None]
         found = dict.fromkeys(e for growth in every for e in growth.estimates)

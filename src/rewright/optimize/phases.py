@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from rewright.optimize.kernel import Kernel, Running, Store, Sweep
 from rewright.optimize.online.estimates import Estimate
 from rewright.optimize.scalars.expressions import Expression, Table, walk
-from rewright.optimize.scalars.values import Chosen, absorbed, index_conditions, under
+from rewright.optimize.scalars.values import Chosen, index_conditions, specialise, vanishes
 
 Test = tuple[tuple[int, bool], ...]
 """Conditions, by number, and the values that they have everywhere in a tile."""
@@ -21,7 +21,7 @@ class Work:
     bodies: tuple[tuple[Running, Expression], ...]
     stores: tuple[tuple[Store, Expression], ...]
 
-    def changed(self, change: Callable[[Expression], Expression]) -> Work:
+    def map_expressions(self, change: Callable[[Expression], Expression]) -> Work:
         """The work with every expression changed."""
         return Work(
             tuple((r, e if r.factors is not None else change(e)) for r, e in self.bodies),
@@ -81,7 +81,7 @@ def variants(table: Table, sweep: Sweep) -> Variants:
         for value in (True, False):
             finite: list[Expression] = []
             known = {condition: value}
-            if not counted and all(absorbed(table, _kind(r), body, known, finite) for r, body in whole.bodies):
+            if not counted and all(vanishes(table, _kind(r), body, known, finite) for r, body in whole.bodies):
                 skip.append((number, value))
                 unmasked.append((number, not value))
                 taken[((number, value),)] = tuple(finite)
@@ -108,8 +108,8 @@ def _kind(running: Running) -> str:
 
 def _under(table: Table, whole: Work, known: Chosen, taken: list[Expression]) -> Work:
     return Work(
-        tuple((_factors_under(table, r, known, taken), under(table, e, known, taken)) for r, e in whole.bodies),
-        tuple((s, under(table, e, known, taken)) for s, e in whole.stores),
+        tuple((_factors_under(table, r, known, taken), specialise(table, e, known, taken)) for r, e in whole.bodies),
+        tuple((s, specialise(table, e, known, taken)) for s, e in whole.stores),
     )
 
 
@@ -118,7 +118,7 @@ def _factors_under(table: Table, running: Running, known: Chosen, taken: list[Ex
     if running.factors is None:
         return running
     weight, item = running.factors
-    return replace(running, factors=(under(table, weight, known, taken), under(table, item, known, taken)))
+    return replace(running, factors=(specialise(table, weight, known, taken), specialise(table, item, known, taken)))
 
 
 def phases(sweep: Sweep, kernel: Kernel) -> list[list[Running]]:
@@ -134,7 +134,7 @@ def phases(sweep: Sweep, kernel: Kernel) -> list[list[Running]]:
     return found or [[]]
 
 
-def kept(earlier: Sequence[Expression], later: Sequence[Expression], worth: Mapping[int, bool]) -> list[Expression]:
+def overlap(earlier: Sequence[Expression], later: Sequence[Expression], worth: Mapping[int, bool]) -> list[Expression]:
     """The largest parts of later values that earlier ones compute anyway and that are worth a place in memory."""
     available = {e.number for e in walk(*earlier)}
     found: dict[int, Expression] = {}

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rewright.optimize.api import Optimized
 
 
-def explained(found: Optimized) -> str:
+def explain_result(found: Optimized) -> str:
     """All that is known of an optimised program, as text."""
     lines = [f"status: {found.status}", f"reason: {found.reason}" if found.reason else ""]
     if found.graph is not None:
@@ -113,7 +113,7 @@ def condition_text(e: Expression) -> str:
     return str(e.value) if e.op == "constant" else e.op
 
 
-def emitted(found: Optimized, folder: Path) -> list[Path]:
+def emit_files(found: Optimized, folder: Path) -> list[Path]:
     """Write code and explanation, and with a certificate the two programs that it is about, for ``rewright audit``."""
     try:
         return _emitted(found, folder)

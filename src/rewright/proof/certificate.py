@@ -29,7 +29,7 @@ class Step:
 class Meeting:
     """Nodes of a group that meet in a collective, in group order: ``(rank, position, value)``.
 
-    ``whole`` is the value of which every member keeps its chunk: the sum of a reduce-scatter, or what all members of
+    ``whole`` is the value that every member keeps a chunk of: the sum of a reduce-scatter, or what all members of
     an all-to-all in equal parts hold afterwards, along the axis that it splits. None for any other collective, and
     where each member's result is to be verified by itself.
     """

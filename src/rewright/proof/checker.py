@@ -1,9 +1,9 @@
 """The checker of certificates: every equation is verified in order, and the last ones are the claim.
 
-It trusts neither the engine that found the proof nor the certificate. What an operator computes it takes from the
-operators' denotations, and every step is a lemma that it proves itself in the normal form of ``rewright.terms``; there
-is no search. The equations of each rank are in the order of its program, so that the certificate is also a schedule
-in which all collectives meet.
+It trusts neither the engine that found the proof nor the certificate. It takes the meaning of an operator from its
+denotation, and proves every step itself, as a lemma in the normal form of ``rewright.terms``; there is no search.
+The equations of each rank are in the order of its program, so that the certificate is also a schedule in which all
+collectives meet.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from rewright import ops
 from rewright.ir.digest import digest
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph, Node
-from rewright.ir.memory import uncollected
+from rewright.ir.memory import pause_garbage_collection
 from rewright.ir.operator import Operator
 from rewright.ir.placement import RankProgram
 from rewright.ir.types import TensorType
 from rewright.ops.agreement import check_agreement, communicator_of, in_equal_parts, is_posted, meets, members
 from rewright.proof.calls import check_calls
 from rewright.proof.certificate import SEQUENTIAL, Certificate, Meeting, Repetition, Step
-from rewright.proof.compared import compared
+from rewright.proof.compared import compared_programs
 from rewright.proof.conditions import Violated
 from rewright.proof.facts import as_fact, assumptions, why_not
 from rewright.proof.forms import Malformed, check_parts
@@ -53,16 +53,16 @@ def audit(
 
     Where arithmetic of 8 or 16 bits may not fit, the certificate is about the programs with remainders written out;
     ``counts=False`` is for programs in which they are, or which hold nothing that does not fit. Where it assumes what
-    rounded constants stand for, it is about the programs with these written out. ``checked`` knows lemmas of
-    rewritings that it checked before.
+    rounded constants stand for, it is about the programs with these written out. ``checked`` holds lemmas of
+    rewritings that were checked before.
 
     Raises Refused, naming the step, for anything that does not follow.
     """
     started = time.perf_counter()
     check_calls(certificate.calls, (sequential, *program.graphs))
-    made = compared(certificate, sequential, program, checked or Checked(seconds=seconds), counts=counts)
+    made = compared_programs(certificate, sequential, program, checked or Checked(seconds=seconds), counts=counts)
     elapsed = time.perf_counter() - started
-    with uncollected():
+    with pause_garbage_collection():
         found = _Checker(Ledger(certificate, made.sequential, made.program, store, seconds), made.taken).run()
     found.seconds = {"rewritings": elapsed, **found.seconds} if certificate.rewritings else found.seconds
     found.sequential = made.sequential
@@ -130,7 +130,7 @@ class _Checker:
         certificate, stated = self._certificate, self._certificate.assumptions
         ledger, summed = self._ledger, {name for name, held in certificate.relations.items() if held.partial}
         try:
-            own = assumptions(ledger.graphs, certificate.facts, certificate.terms, ledger.claimed, summed)
+            own = assumptions(ledger.graphs, certificate.facts, certificate.terms, ledger.claim_of, summed)
         except Violated as error:
             raise Refused(f"the proof rests on a condition that cannot hold: {error}") from None
         wanted = tuple(dict.fromkeys((*own, *self._taken)))
@@ -208,7 +208,7 @@ class _Checker:
         unfold: tuple[int, ...],
         where: str,
     ) -> Used:
-        """What one member of a group holds after a collective."""
+        """The value that one member of a group holds after a collective."""
         group = [rank for rank, _ in nodes]
         op = nodes[0][1].op
         if isinstance(op, ops.CollectiveBroadcast):
@@ -227,7 +227,7 @@ class _Checker:
         return self._ledger.prove(subject, operands, value, unfold, where)
 
     def _whole(self, nodes: Sequence[tuple[int, Node]], where: str) -> tuple[Subject, TensorType, int]:
-        """What the members of a group keep equal chunks of, its type, and the axis along which they do.
+        """The value that the members of a group keep equal chunks of, its type, and the axis along which it is cut.
 
         That is the reduction of all operands, or what an exchange in equal parts leaves all members with.
         """
@@ -254,7 +254,7 @@ class _Checker:
             raise Refused(f"{where} is a meeting of other ranks than the group {list(wanted)}")
 
     def _matched(self, members: Sequence[tuple[int, int]], where: str) -> None:
-        """The calls are equally many calls of one communicator away from each rank's first."""
+        """Verify that each rank makes the call at the same position in its sequence of calls of the communicator."""
         if len({self._calls.get(member) for member in members}) != 1:
             raise Refused(f"{where} is a meeting of calls that other calls on their communicator come before")
 

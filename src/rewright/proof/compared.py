@@ -17,10 +17,10 @@ from rewright.proof.certificate import Certificate
 from rewright.proof.constants import stands, written_out
 from rewright.proof.ledger import Refused
 from rewright.proof.rewriting.evidence import Checked
-from rewright.proof.rewriting.replay import narrowed
-from rewright.proof.unknowns import Question, questions, said
+from rewright.proof.rewriting.replay import narrow_programs
+from rewright.proof.unknowns import Question, questions, unknown_assumptions
 from rewright.proof.unwritten import with_own_memory
-from rewright.proof.wrapping import counted
+from rewright.proof.wrapping import insert_wrapping
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Compared:
     taken: tuple[str, ...]
 
 
-def compared(
+def compared_programs(
     certificate: Certificate, sequential: Graph, program: RankProgram, checked: Checked, *, counts: bool
 ) -> Compared:
     """The programs that a certificate is about, as far as it says how they come about.
@@ -52,7 +52,7 @@ def is_about(
     certificate: Certificate, sequential: Graph, program: RankProgram, checked: Checked, *, counts: bool
 ) -> bool:
     """Whether a certificate is about what it makes of programs; raises Refused for a step that does not follow."""
-    return _is_about(certificate, compared(certificate, sequential, program, checked, counts=counts))
+    return _is_about(certificate, compared_programs(certificate, sequential, program, checked, counts=counts))
 
 
 def _candidates(
@@ -69,13 +69,13 @@ def _made(certificate: Certificate, question: Question, checked: Checked, *, cou
     sequential, program = question.sequential, question.program
     held = {name for name, placement in certificate.relations.items() if not placement.partial}
     held -= {block.held for block in certificate.blocks}  # which are made of other inputs
-    found = narrowed((sequential, *program.graphs), certificate.rewritings, held, checked, counts=not counts)
+    found = narrow_programs((sequential, *program.graphs), certificate.rewritings, held, checked, counts=not counts)
     first, graphs = found.graphs[0], found.graphs[1:]
     if stands(found.graphs) in certificate.assumptions:
         first, graphs = written_out(first, graphs)
     if counts:
-        first, graphs = counted(first), tuple(counted(graph) for graph in graphs)
-    taken = (*question.assumptions, *found.taken, *said(sequential, certificate.relations))
+        first, graphs = insert_wrapping(first), tuple(insert_wrapping(graph) for graph in graphs)
+    taken = (*question.assumptions, *found.taken, *unknown_assumptions(sequential, certificate.relations))
     return Compared(first, replace(program, graphs=tuple(graphs)), taken)
 
 
@@ -84,4 +84,4 @@ def _is_about(certificate: Certificate, found: Compared) -> bool:
     return wanted == (digest(found.sequential), tuple(digest(graph) for graph in found.program.graphs))
 
 
-__all__ = ["Compared", "compared", "is_about"]
+__all__ = ["Compared", "compared_programs", "is_about"]

@@ -19,8 +19,8 @@ from rewright.claims.language import Access, Addend, Definition, Index, Input, R
 from rewright.ir.dims import Dim
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
-from rewright.ir.memory import uncollected
-from rewright.ops.facts import Facts, between
+from rewright.ir.memory import pause_garbage_collection
+from rewright.ops.facts import Facts, facts_between
 from rewright.proof.certificate import RangeFact
 from rewright.proof.forms import at_least
 
@@ -41,7 +41,7 @@ class Open:
     given: Mapping[str, Facts]
     """Facts of inputs by name."""
     summed: frozenset[str]
-    """Inputs of which ranks hold addends, so that the facts are not about these."""
+    """Inputs whose ranks hold addends: facts about the input say nothing about an addend."""
     found: tuple[Obligation, ...]
 
     def is_about(self, graphs: Sequence[Graph], given: Mapping[str, Facts], summed: Collection[str]) -> bool:
@@ -53,7 +53,7 @@ class Open:
 def open_obligations(graphs: Sequence[Graph], given: Mapping[str, Facts], summed: Collection[str]) -> Open:
     """The obligations of a sequential program and those of ranks."""
     held = {name: known for name, known in given.items() if name not in summed}
-    with uncollected():
+    with pause_garbage_collection():
         found = obligations(graphs, Setting(given=given), Setting(given=held))
     return Open(tuple(graphs), given, frozenset(summed), tuple(found))
 
@@ -101,7 +101,7 @@ def within(allowed: Region) -> Facts | None:
     lows = [low for low, _ in ends if isinstance(low, int)]
     highs = [high for _, high in ends if isinstance(high, int)]
     is_known = bool(ends) and len(lows) == len(highs) == len(ends)
-    return between(min(lows), max(highs) - 1, whole=True) if is_known else None
+    return facts_between(min(lows), max(highs) - 1, whole=True) if is_known else None
 
 
 def _wraps(one: Obligation) -> bool:

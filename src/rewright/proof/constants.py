@@ -18,7 +18,7 @@ import numpy as np
 
 from rewright import ops
 from rewright.ir.graph import Graph, GraphBuilder, Node
-from rewright.ir.rebuilding import rebuilt
+from rewright.ir.rebuilding import rebuild
 from rewright.ir.types import TensorType
 
 STANDS = "constants stand for the numbers that they were rounded from: {0}"
@@ -87,7 +87,7 @@ def written_out(sequential: Graph, ranks: Sequence[Graph]) -> tuple[Graph, tuple
         number = next((found[value] for value in _scalar(node) if value in found), None)
         return None if number is None else _made(builder, number, node.type)
 
-    first, *others = (rebuilt(graph, make, whole=True) for graph in graphs) if found else graphs
+    first, *others = (rebuild(graph, make, whole=True) for graph in graphs) if found else graphs
     said = [known for known in (first.metadata.get("assumptions", ""), text) if known]
     return replace(first, metadata={**first.metadata, "assumptions": "; ".join(said)}), tuple(others)
 

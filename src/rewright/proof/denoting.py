@@ -1,4 +1,4 @@
-"""Denotes small programs whose inputs are claimed tensors, and says of which digits the axes of these are made."""
+"""Denotes small programs whose inputs are claimed tensors, and gives the digits that their axes consist of."""
 
 from __future__ import annotations
 

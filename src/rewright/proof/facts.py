@@ -11,14 +11,14 @@ from rewright.ir.graph import Graph, Node
 from rewright.proof.certificate import RangeFact
 from rewright.proof.conditions import REALS, Claims, Open, conditions, known_inputs, open_obligations
 from rewright.proof.forms import at_least
-from rewright.proof.lemma import Fact, allowed, known_of, size_of
+from rewright.proof.lemma import Fact, allowed_guards, known_of, size_of
 from rewright.proof.meaning import Meaning, of_elements
 from rewright.proof.theory import integer_inputs, integer_terms
 from rewright.terms.normal.algebra import new_context
 from rewright.terms.normal.atoms import Element, Polynomial, TooHard, polynomial, symbol
 from rewright.terms.normal.context import Context, OutOfTime
 from rewright.terms.normal.denote import Denoter, Place
-from rewright.terms.normal.guards import Choice, Guard, Value, at_least_zero, below
+from rewright.terms.normal.guards import Choice, Guard, Value, at_least_zero, less_than
 from rewright.terms.normal.needs import Need
 
 RANKS_IN_RANGE = "look-ups of the ranks stay in range"
@@ -34,7 +34,7 @@ def assumptions(
 ) -> tuple[str, ...]:
     """What a proof about a sequential program and those of ranks rests on, in words.
 
-    ``claims`` says what each node holds, and ``summed`` are the inputs of which ranks hold addends;
+    ``claims`` says what each node holds, and ``summed`` are the inputs whose ranks hold addends;
     ``asked`` are the programs' obligations where they are known already.
     """
     known = known_inputs(facts, terms, graphs[0])
@@ -127,7 +127,7 @@ class _Integers(Denoter):
 
 
 def _knowing(sequential: Graph, before: Sequence[RangeFact], terms: Sequence[Definition], context: Context) -> Context:
-    """A context with what is known of inputs: an index that is less than nought may be counted from the end."""
+    """A context with what is known of inputs: an index that is less than zero may be counted from the end."""
     for fact in before:
         content = terms[fact.term].content
         if isinstance(content, Input):
@@ -146,7 +146,7 @@ def _looks_up(sequential: Graph, fact: RangeFact, terms: Sequence[Definition], c
         context.range(variable, size_of(start), size_of(start) + size_of(length))
     place = [_value(index, variables) for index in fact.place]
     for index, size in zip(place, denoter.shape(fact.position), strict=True):
-        if not (context.decide(at_least_zero(index)) and context.decide(below(index, size))):
+        if not (context.decide(at_least_zero(index)) and context.decide(less_than(index, size))):
             return False
     integers = integer_terms(terms, integer_inputs(sequential))
     floats = _chosen_among(terms) - integers
@@ -173,13 +173,13 @@ def _stays(context: Context, element: Value, fact: RangeFact, needs: Sequence[Ne
     """Whether a guarded value lies in the set of a fact on every path."""
     if isinstance(element, Choice):
         for polarity, arm in ((True, element.yes), (False, element.no)):
-            with context.under(element.guard, polarity):
+            with context.assume(element.guard, polarity):
                 if not context.contradictory() and not _stays(context, arm, fact, needs):
                     return False
         return True
     if not isinstance(element, Polynomial):
         return False
-    return all(_follows(context, guard, needs) for guard in allowed(element, fact.allowed, size_of))
+    return all(_follows(context, guard, needs) for guard in allowed_guards(element, fact.allowed, size_of))
 
 
 def _value(index: Index, variables: Sequence[str]) -> Polynomial:

@@ -1,4 +1,4 @@
-"""Certificates in files: strict JSON, versioned, of which nothing is executed.
+"""Certificates in files: strict, versioned JSON; nothing in it is executed.
 
 What repeats is in tables and named by its number there: ``accesses``, ``regions``, ``labels`` (what terms are but for
 their operands), ``shapes`` (the digits of the axes of views) and ``placements``; docs/reference/certificates.md has the
@@ -22,7 +22,7 @@ from rewright.ir.errors import RewrightError
 from rewright.ir.json_form import encode
 from rewright.ir.operator import Operator
 from rewright.ir.placement import Placement
-from rewright.ops.files import explained, extension_of, read_text, write_text
+from rewright.ops.files import extension_of, prefix_errors, read_text, write_text
 from rewright.proof.certificate import Certificate, Equation, Meeting, RangeFact, Step
 from rewright.proof.reading import FORMAT, VERSION, read_certificate
 from rewright.proof.rewriting.files import rewriting_table
@@ -31,7 +31,7 @@ from rewright.proof.rewriting.files import rewriting_table
 def write(certificate: Certificate, path: str | os.PathLike[str]) -> None:
     """Write a certificate as a whole or not at all; raises RewrightError."""
     check_name(path)
-    write_text(path, sealed(table(certificate)))
+    write_text(path, seal_text(table(certificate)))
 
 
 def table(certificate: Certificate) -> dict[str, Any]:
@@ -39,7 +39,7 @@ def table(certificate: Certificate) -> dict[str, Any]:
     return _Writer().table(certificate)
 
 
-def sealed(entries: dict[str, Any]) -> str:
+def seal_text(entries: dict[str, Any]) -> str:
     """A JSON object as text that ends with a digest of what comes before it."""
     text = json.dumps(entries, allow_nan=False, ensure_ascii=False, separators=(",", ":"))[:-1]
     return f'{text},"digest":"{_hash(text)}"}}\n'
@@ -47,7 +47,7 @@ def sealed(entries: dict[str, Any]) -> str:
 
 def is_printed(text: str, entries: dict[str, Any]) -> bool:
     """Whether a text is what is written for these entries, its digest among it."""
-    return text == sealed(entries)
+    return text == seal_text(entries)
 
 
 def decode(text: str) -> Any:
@@ -79,7 +79,7 @@ def read(path: str | os.PathLike[str]) -> Certificate:
     """
     check_name(path)
     text = read_text(path)
-    return explained(path, lambda: of_text(text))
+    return prefix_errors(path, lambda: of_text(text))
 
 
 def of_text(text: str) -> Certificate:

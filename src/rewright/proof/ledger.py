@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from rewright.claims.language import Tensor, renamed, terms_of
+from rewright.claims.language import Tensor, rename, terms_of
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 from rewright.ir.operator import Operator
@@ -122,7 +122,7 @@ class Ledger:
             raise Refused(f"{where} reads %{position} of the {name_of(program)}, which no earlier equation is about")
         return found
 
-    def claimed(self, program: int, position: int) -> Tensor:
+    def claim_of(self, program: int, position: int) -> Tensor:
         """What a node was verified to hold; the sequential program is number 0."""
         return self.values[self.claim(program - 1, position, "a condition")]
 
@@ -132,7 +132,7 @@ class Ledger:
         if found is None:
             tensor = self.values[value]
             names = {term: images.terms.get(term, term) for term in terms_of(tensor)}
-            found = images.values[value] = self.number(renamed(tensor, names))
+            found = images.values[value] = self.number(rename(tensor, names))
         return found
 
     def enter(self, program: int, position: int, value: int | tuple[Images, int], where: str) -> None:

@@ -30,13 +30,13 @@ from rewright.terms.normal.atoms import ONE, ZERO, Polynomial, TooHard, polynomi
 from rewright.terms.normal.context import TOO_DEEP, Context, OutOfTime
 from rewright.terms.normal.denote import fixed
 from rewright.terms.normal.equality import difference
-from rewright.terms.normal.guards import Guard, Value, at_least, at_least_zero, below
+from rewright.terms.normal.guards import Guard, Value, at_least, at_least_zero, less_than
 
 _MOST_ENTRIES = 65_536
 _MANY_PARTS = 8
-"""Of so many parts of an operand each is looked at by itself, where a digit of the index tells them apart."""
+"""Up to this many parts of an operand are compared one by one, where a digit of the index selects the part."""
 _FEW_RANKS = 16
-"""Up to so many a sum of what they hold is written out first, and else after differences of longer sums."""
+"""Up to this many ranks a sum of what they hold is written out first, for more only after differences of sums."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +214,7 @@ class _Proof:
         position: int,
         whole: Callable[[Place], Place],
     ) -> str | None:
-        """Compare with a view at an index of these digits, of which the outermost may be a number."""
+        """Compare with a view at an index of these digits; the outermost may be a number."""
         with self._context.scope():
             digits, place = self._index(dims, outermost)
             if self._is_empty(dims):
@@ -263,7 +263,7 @@ class _Proof:
         def moved(place: Place) -> Place:
             index = place[axis]
             if result.rows != 1:
-                row, index = self._meaning.divided(index, own)
+                row, index = self._meaning.divide(index, own)
                 index = row * width + index
             return whole((*place[:axis], index + start, *place[axis + 1 :]))
 
@@ -323,18 +323,18 @@ def known_of(context: Context, fact: Fact, size: Callable[[Dim], Polynomial]) ->
     def is_inside(index: Place) -> bool:
         decide = context.decide_cheaply
         for place, (start, length) in zip(index, fact.window or (), strict=fact.window is not None):
-            if not (decide(at_least(place, size(start))) and decide(below(place, size(start) + size(length)))):
+            if not (decide(at_least(place, size(start))) and decide(less_than(place, size(start) + size(length)))):
                 return False
         return True
 
     def of(index: Place, value: Polynomial) -> Iterator[tuple[Guard | bool, bool]]:
         if is_inside(index):
-            yield from ((guard, True) for guard in allowed(value, fact.allowed, size))
+            yield from ((guard, True) for guard in allowed_guards(value, fact.allowed, size))
 
     return of
 
 
-def allowed(value: Polynomial, region: Region, size: Callable[[Dim], Polynomial]) -> Iterator[Guard | bool]:
+def allowed_guards(value: Polynomial, region: Region, size: Callable[[Dim], Polynomial]) -> Iterator[Guard | bool]:
     """That an integer lies in a set of intervals in ascending order: the ends, and that it is in none of the gaps."""
     ranges = [box[0] for box, _ in region]
     if not ranges:
@@ -344,14 +344,14 @@ def allowed(value: Polynomial, region: Region, size: Callable[[Dim], Polynomial]
     if first is not None:
         yield at_least(value, size(first))
     if last is not None:
-        yield below(value, size(last))
+        yield less_than(value, size(last))
     for (_, stop), (start, _) in zip(ranges, ranges[1:], strict=False):
         if stop is not None and start is not None:
             yield at_least_zero((value - size(stop) + 1) * (value - size(start)))
 
 
 def _cut_in(digits: tuple[Dim, ...], count: Dim) -> tuple[Dim, ...]:
-    """The digits of an index, of which one is cut in two where the first digits are then an index below ``count``."""
+    """The digits of an index, one of them cut in two if that makes the first digits an index below ``count``."""
     rest = count
     for number, length in enumerate(digits):
         inner = divide(length, rest)

@@ -30,7 +30,7 @@ from rewright.terms.normal.atoms import (
     symbol,
 )
 from rewright.terms.normal.cases import branch, each, finite, only_where
-from rewright.terms.normal.casts import truncated
+from rewright.terms.normal.casts import truncate
 from rewright.terms.normal.context import Context, Universal
 from rewright.terms.normal.denote import Denoter, fixed
 from rewright.terms.normal.division import floor_quotient, floor_remainder
@@ -45,8 +45,8 @@ from rewright.terms.normal.guards import (
     Value,
     at_least,
     at_least_zero,
-    below,
     is_zero,
+    less_than,
 )
 from rewright.terms.normal.ranged import Fold as FoldAtom
 from rewright.terms.normal.regrouping import with_atom
@@ -84,7 +84,7 @@ BITWISE = "bitwise_"
 
 
 class Meaning:
-    """Elements of claimed tensors; a term without a definition is a free tensor of which only its name is known.
+    """Elements of claimed tensors; a term without a definition is a free tensor, known by name alone.
 
     With ``named`` the elements of inputs are those that a program reads; else a term is known by its number alone.
     """
@@ -115,14 +115,14 @@ class Meaning:
         index, width = place[tensor.axis], self.total(tensor.lengths)
         row, position = ZERO, index
         if tensor.rows != 1:
-            row, position = self.divided(index, width)
+            row, position = self.divide(index, width)
 
         lengths, starts = self._laid_out(tensor.lengths)
 
         def among(first: int, last: int) -> Value:
             if last - first > 1:
                 middle = (first + last) // 2
-                lower = below(position, starts[middle])
+                lower = less_than(position, starts[middle])
                 return branch(self._context, lower, lambda: among(first, middle), lambda: among(middle, last))
             if lengths[first] != ONE:
                 return self._of_part(tensor, first, place, row, position - starts[first])
@@ -173,7 +173,7 @@ class Meaning:
         """The sum of sizes."""
         return self._laid_out(tuple(sizes))[1][-1]
 
-    def divided(self, value: Polynomial, by: Polynomial) -> tuple[Polynomial, Polynomial]:
+    def divide(self, value: Polynomial, by: Polynomial) -> tuple[Polynomial, Polynomial]:
         """Quotient and remainder of an index."""
         return floor_quotient(self._context, value, by), floor_remainder(self._context, value, by)
 
@@ -183,7 +183,7 @@ class Meaning:
             if number == len(lengths) - 1:
                 found.append(ZERO if length == 1 else index)
                 break
-            index, digit = self.divided(index, self.size(length))
+            index, digit = self.divide(index, self.size(length))
             found.append(digit)
         return found[::-1]
 
@@ -304,7 +304,7 @@ class Meaning:
         if name in ("not", "and", "or", "xor"):
             return self._denoter.logical(name, tuple(arguments))
         if name.startswith("convert to ") and name != "convert to i1":
-            return each(self._context, truncated, first)
+            return each(self._context, truncate, first)
         if name.startswith(BITWISE):
             return self._denoter.bitwise(name.removeprefix(BITWISE), tuple(arguments))
         real = not all(isinstance(value, Polynomial) and value.integer for value in arguments)
@@ -466,7 +466,7 @@ class Meaning:
             with self._context.ranges([(name, ZERO, count)]):
                 inner = nest(number + 1, {**bound, axes[number]: symbol(name) + start})
                 if kind == "sum":
-                    inner = each(self._context, self._denoter.settled, inner)
+                    inner = each(self._context, self._denoter.settle, inner)
             if kind == "sum":
                 return sum_over(self._context, name, count, inner)
             if kind in _EXTREMES:
@@ -493,7 +493,7 @@ class Meaning:
                 if low is not None and high is not None and low + 1 == high:
                     return self._where(is_zero(number - self.size(low)), here)()
                 if high is not None:
-                    here = self._where(below(number, self.size(high)), here)
+                    here = self._where(less_than(number, self.size(high)), here)
                 if low is not None:
                     here = self._where(at_least(number, self.size(low)), here)
                 return here()

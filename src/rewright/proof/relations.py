@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import cast
 
-from rewright.claims.language import Addend, Input, Tensor, View, renamed, terms_of
+from rewright.claims.language import Addend, Input, Tensor, View, rename, terms_of
 from rewright.ir.dims import Dim
 from rewright.ir.errors import RewrightError
 from rewright.ir.placement import AxisRuns, Mesh, Placement, place
@@ -40,7 +40,7 @@ class Relations:
             self._blocks.setdefault((block.rank, block.held), []).append(block)
         self._given: dict[tuple[int, str], int] = {}
         self._windows: dict[object, tuple[Tensor, int]] = {}
-        """For windows of tensors of which the same is known, one that was verified, and its term."""
+        """For windows of tensors with the same facts, one that was verified, and its term."""
 
     def inputs(self) -> None:
         """Verify that every input is what its relation says of it; raises Refused."""
@@ -104,7 +104,7 @@ class Relations:
             self._windows[known] = claimed, term
 
     def _from_blocks(self, rank: int, name: str, kind: TensorType, value: int, where: str) -> None:
-        """A tensor that is put together from windows of sequential inputs, each of which is stated."""
+        """A tensor that is put together from windows of sequential inputs, each of them stated."""
         ledger, sequential = self._ledger, self._ledger.graphs[0]
         for block in self._blocks[rank, name]:
             source = sequential.inputs.get(block.name)
@@ -222,7 +222,7 @@ class Relations:
 def _is_alike(claimed: Tensor, term: int, example: Tensor, other: int) -> bool:
     """Whether a claim says of a term what another, which is about one term only, says of that."""
     if not isinstance(claimed, View) or not isinstance(example, View):
-        return set(terms_of(claimed)) == {term} and renamed(claimed, {term: other}) == example
+        return set(terms_of(claimed)) == {term} and rename(claimed, {term: other}) == example
     plain = all(addend.term == term and not addend.parts for addend in claimed.addends)
     return plain and claimed.dims == example.dims and _reads(claimed) == _reads(example)
 

@@ -41,7 +41,7 @@ def questions(sequential: Graph, program: RankProgram) -> Iterator[Question]:
     yield shared
 
 
-def said(sequential: Graph, placements: Mapping[str, Placement]) -> tuple[str, ...]:
+def unknown_assumptions(sequential: Graph, placements: Mapping[str, Placement]) -> tuple[str, ...]:
     """What is assumed of the unknowns that stay unknown, in one sentence for each kind of them."""
     found: dict[str, list[str]] = {}
     for name, what in unknowns(sequential).items():

@@ -24,7 +24,7 @@ def numbered(graphs: Sequence[Graph]) -> tuple[Graph, ...]:
     return tuple(_numbered(graph, number) for number, graph in enumerate(graphs))
 
 
-def unwritten(graph: Graph) -> list[int]:
+def unwritten_places(graph: Graph) -> list[int]:
     """The positions of what reads such memory."""
     return [position for position, node in enumerate(graph.nodes) if _is_unwritten(node)]
 
@@ -34,7 +34,7 @@ def _is_unwritten(node: Node) -> bool:
 
 
 def _numbered(graph: Graph, number: int) -> Graph:
-    found = unwritten(graph)
+    found = unwritten_places(graph)
     if not found:
         return graph
     nodes = list(graph.nodes)

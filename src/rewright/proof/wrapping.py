@@ -16,12 +16,12 @@ from rewright import ops
 from rewright.analysis.ends import Bound, as_facts
 from rewright.analysis.values import Setting, Values
 from rewright.ir.graph import Graph, GraphBuilder, Node
-from rewright.ir.rebuilding import rebuilt
+from rewright.ir.rebuilding import rebuild
 from rewright.ir.types import DType, TensorType
 from rewright.ops.facts import fits, integer_range
 
 SHORT = frozenset({DType.I8, DType.U8, DType.I16, DType.U16})
-"""Integer types of which any number may be met."""
+"""Integer types that may take any of their values."""
 _ANYTHING: Mapping[str, Bound] = MappingProxyType({})
 WRAPS = (
     "the programs are equal if no {0} is too large for its type at {1}, which a number of that type may be; cast "
@@ -42,7 +42,7 @@ def wrapping(graphs: Sequence[Graph], given: Mapping[str, Bound] = _ANYTHING) ->
     return ""
 
 
-def counted(graph: Graph, given: Mapping[str, Bound] = _ANYTHING) -> Graph:
+def insert_wrapping(graph: Graph, given: Mapping[str, Bound] = _ANYTHING) -> Graph:
     """The program with every number that may not fit into its type counted from the other end by operators.
 
     It is the program itself where all numbers fit, and has the same inputs, outputs and collectives.
@@ -52,11 +52,11 @@ def counted(graph: Graph, given: Mapping[str, Bound] = _ANYTHING) -> Graph:
     def make(builder: GraphBuilder, position: int, node: Node, operands: tuple[int, ...]) -> int | None:
         return _counted(builder, builder.add(node.op, *operands), node.type) if position in found else None
 
-    return rebuilt(graph, make, whole=True) if found else graph
+    return rebuild(graph, make, whole=True) if found else graph
 
 
-def questioned(graphs: Sequence[Graph]) -> frozenset[str]:
-    """Inputs of which numbers are made that may not fit into their types."""
+def wrapping_inputs(graphs: Sequence[Graph]) -> frozenset[str]:
+    """Inputs from which numbers are computed that may not fit into their types."""
     return frozenset(
         name
         for graph in graphs

@@ -38,7 +38,7 @@ def bundle(found: Contradiction, folder: Path | None = None) -> Path:
     if twin is None:
         raise RewrightError("this contradiction has no programs; run the pair again")
     path = Path(tempfile.mkdtemp(prefix="rewright-alarm-", dir=folder))
-    held = twin.held(found.inputs, found.draw.seed, found.draw.trial)
+    held = twin.rank_values(found.inputs, found.draw.seed, found.draw.trial)
     for name, graph, given in zip(
         _names(len(twin.program.graphs)),
         (twin.sequential, *twin.program.graphs),

@@ -33,6 +33,6 @@ class Ran:
         """Whether values (or placements) differ for certain."""
         return self.result.agrees is False
 
-    def expected(self, case: Case) -> dict[str, Placement]:
+    def expected_outputs(self, case: Case) -> dict[str, Placement]:
         """What is expected of the outputs, at the sizes of the twin."""
-        return {} if self.twin is None else self.twin.resized(case.expected)
+        return {} if self.twin is None else self.twin.rescale(case.expected)

@@ -14,7 +14,7 @@ from rewright.claims.language import Input
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 from rewright.ir.holders import Holders, holders_of
-from rewright.ir.memory import uncollected
+from rewright.ir.memory import pause_garbage_collection
 from rewright.ir.placement import Placement, RankProgram
 from rewright.lifting.journal import Journal
 from rewright.lifting.layers.induction import NotContracted
@@ -84,7 +84,7 @@ def attempt(
     """
     given = sequential, program, relations, expected, deadline
     lift = partial(_lift, *given, walks=Walks())
-    with uncollected():
+    with pause_garbage_collection():
         try:
             proof = lift(reuse=True, contract=True, hopeless=hopeless)
         except NotContracted:
@@ -108,7 +108,7 @@ def attempt(
 
 
 def _laws(sequential: Graph, program: RankProgram) -> Iterator[Law]:
-    """Other normal forms to try, where a program has what they are about."""
+    """Other normal forms that are worth a try for a program."""
     kinds = {type(node.op) for graph in program.graphs for node in graph.nodes}
     convolves = ops.Convolution in kinds and len(program.graphs) > 1
     if convolves:
@@ -122,7 +122,7 @@ def _laws(sequential: Graph, program: RankProgram) -> Iterator[Law]:
         yield "quotients"
 
 
-def written(
+def prove_with_journal(
     sequential: Graph,
     program: RankProgram,
     relations: Relations,
@@ -130,12 +130,12 @@ def written(
     law: Law | None = None,
     walks: Walks | None = None,
 ) -> Proof:
-    """The proof once more, with a journal of every step; first by the law that is known to reach it.
+    """Repeat the proof and record every step in a journal; the law that is known to reach it is tried first.
 
-    ``walks`` are those of the proof before.
+    ``walks`` come from the first proof.
     """
     lift = partial(_lift, sequential, program, relations, expected, None, walks=walks or Walks())
-    with uncollected():
+    with pause_garbage_collection():
         first: Proof | None = None
         for other in dict.fromkeys((law, None, *_laws(sequential, program))):
             proof = lift(reuse=True, journal=Journal(), law=other)
@@ -162,7 +162,7 @@ def _lift(
     hopeless: Hopeless = lambda failed: False,
     walks: Walks | None = None,
 ) -> Proof:
-    """Raises NotContracted where layers were to be left out that what is left does not speak for."""
+    """Raises NotContracted where layers were left out that the remaining ones cannot stand for."""
     started = time.perf_counter()
     numbered = are_numbered(sequential, program.graphs)
     laws = {"quotients": law == "quotients", "plain": law == "plain", "products": law is not None}
@@ -198,7 +198,7 @@ def _lift(
             _relate(proof, name, program, expected.get(name), expand=False)
         else:
             work = partial(_relate_at_last, proof, name, program, expected.get(name))
-            proof.looked_into[name] = lifter.apart(work)
+            proof.looked_into[name] = lifter.trace_within(work)
     if journal is None and proof.failed:
         asked = time.perf_counter()
         worth_it = not hopeless(proof.failed)
@@ -214,7 +214,7 @@ def _lift(
 
 
 def _stand_ins(lifter: Lifter, relations: Relations, expected: Mapping[str, Placement]) -> Mapping[str, str]:
-    """For the outputs that were left out, those that speak for them, after a check that they can."""
+    """The outputs that stand for those of layers that were left out, after a check that they can."""
     if lifter.contraction is None:
         return {}
     contraction, facts, placements = lifter.contraction, lifter.algebra.facts, relations.placements
@@ -229,7 +229,7 @@ def _stand_ins(lifter: Lifter, relations: Relations, expected: Mapping[str, Plac
 
 
 def _repeat(proof: Proof, program: RankProgram, stands: Mapping[str, str], expected: Mapping[str, Placement]) -> None:
-    """Relate outputs of layers that were left out as those that speak for them."""
+    """Relate outputs of layers that were left out in the same way as the outputs that stand for them."""
     held: dict[str, tuple[Holders, Placement] | None] = {}
     for name, other in stands.items():
         if other not in held:
@@ -245,7 +245,7 @@ def _repeat(proof: Proof, program: RankProgram, stands: Mapping[str, str], expec
 
 
 def _held(proof: Proof, name: str, program: RankProgram) -> tuple[Holders, Placement] | None:
-    """Who holds an output that is related, and how they do; None where that is not known."""
+    """Which ranks hold a related output, and how; None where that is not known."""
     placement = proof.placements.get(name)
     owners = holders_of(name, program.graphs, program.mesh)
     part = owners.restrict(placement) if owners is not None and placement is not None else None
@@ -254,7 +254,7 @@ def _held(proof: Proof, name: str, program: RankProgram) -> tuple[Holders, Place
 
 @contextmanager
 def _timed(proof: Proof, phase: str) -> Generator[None]:
-    """Count the seconds of a phase, those of walking the graphs apart."""
+    """Measure the seconds of a phase; walking the graphs is counted separately."""
     started, walked = time.perf_counter(), proof.lifter.walking
     try:
         yield
@@ -314,7 +314,7 @@ def _found(
 
 
 def _pair(proof: Proof, program: RankProgram) -> None:
-    """Relate outputs that have no names by what they are."""
+    """Relate outputs that have no names, by their values."""
     found = proof.pairing = pair(proof.lifter, proof.sequential, proof.ranks, program.mesh)
     for name, (label, placement) in found.related.items():
         text = equation(name, placement, program.mesh, label)
@@ -333,13 +333,13 @@ def _text(placement: Placement | None) -> str | None:
 
 
 def _captured(sequential: Graph, program: RankProgram) -> list[str]:
-    """What the captures assumed of sizes and options, said once."""
+    """The assumptions of the captures about sizes and options, without repetition."""
     found = [graph.metadata.get("assumptions", "") for graph in (sequential, *program.graphs)]
     return list(dict.fromkeys(text for line in found for text in line.split("; ") if text))
 
 
 def _facts(lifter: Lifter) -> list[str]:
-    """What the sequential program needs of its inputs to be defined, in words."""
+    """The conditions on inputs under which the sequential program is defined, in words."""
     found: list[str] = []
     terms = lifter.algebra.terms
     for term, region in lifter.algebra.facts.known.items():

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from rewright.frontends.validation.record import text_of, told
+from rewright.frontends.validation.record import text_of, validation_note
 from rewright.ir.errors import ContradictoryRelations, RewrightError
 from rewright.ir.graph import Graph
 from rewright.ir.placement import Mesh, Placement, RankProgram
@@ -19,28 +19,28 @@ from rewright.proof.checker import Store
 from rewright.proof.checker import audit as check_certificate
 from rewright.proof.conditions import Open, Violated
 from rewright.proof.constants import differ, written_out
-from rewright.proof.unknowns import Question, questions, said
+from rewright.proof.unknowns import Question, questions, unknown_assumptions
 from rewright.proof.unwritten import with_own_memory
-from rewright.proof.wrapping import counted, wrapping
+from rewright.proof.wrapping import insert_wrapping, wrapping
 from rewright.refine.case import Case, Ran
 from rewright.refine.certificate.claims import conditions_of, obligations_of
 from rewright.refine.certificate.stated import Stated
 from rewright.refine.certificate.writer import certificate
 from rewright.refine.check import Proof, attempt
 from rewright.refine.findings.rounds import findings
-from rewright.refine.objections import Run, objected
+from rewright.refine.objections import Run, challenge_verdict
 from rewright.refine.relations.buffers import with_buffers
 from rewright.refine.relations.counting import notes_of_counts
 from rewright.refine.relations.distribution import with_distribution
 from rewright.refine.relations.equations import tensors_of
-from rewright.refine.relations.known import Given, Relations, input_relations, output_expectations, settled
-from rewright.refine.relations.narrow import narrowed
-from rewright.refine.relations.numbered import Pairing, aligned
-from rewright.refine.relations.numbered import told as told_of
+from rewright.refine.relations.known import Given, Relations, complete_relations, input_relations, output_expectations
+from rewright.refine.relations.narrow import narrow_question
+from rewright.refine.relations.numbered import Pairing, align_names
+from rewright.refine.relations.numbered import unpaired_notes as told_of
 from rewright.refine.relations.solving import reads
 from rewright.refine.relations.unwritten import made_of_memory
 from rewright.refine.rewriting.drafts import Draft
-from rewright.refine.running import compare, concluded, is_hopeless
+from rewright.refine.running import compare, conclude_from_values, is_hopeless
 from rewright.refine.verdict import Evidence, Finding, OutputRelation, Stats, Status, Verdict
 
 _Programs = tuple[Graph, RankProgram]
@@ -64,20 +64,20 @@ def refine(
             equations over rank tensors; inputs that it does not name keep the placement read at capture.
         expect: the same for outputs.
         budget: wall-clock seconds after which the answer is ``unknown``.
-        audit: have the independent checker verify the certificate of a proof; its evidence is ``proved`` then. The
-            budget does not count for that, and a proof without a certificate becomes ``unknown``.
+        audit: have the independent checker verify the certificate of a proof; its evidence is ``proved`` then. Its
+            time is not part of the budget, and a proof without a certificate becomes ``unknown``.
 
     Returns:
         The verdict: ``proved``, ``refuted`` with a counterexample, or ``unknown`` with the reason.
 
     Raises:
-        RewrightError: for inputs that do not fit together, in one sentence.
+        RewrightError: for inputs that do not fit together.
     """
     graphs = distributed.graphs if isinstance(distributed, RankProgram) else distributed
     check_inputs(graphs)
     verdict = answer(sequential, distributed, relations, expect, budget, audit=audit)
     captures = sequential, *graphs
-    verdict = verdict.about_captures(told(captures), text_of(captures))
+    verdict = verdict.about_captures(validation_note(captures), text_of(captures))
     if verdict.status != "proved":
         return verdict
     if not relations and not expect:
@@ -100,11 +100,11 @@ def answer(
     rounds: bool = True,
     runs: bool = True,
 ) -> Verdict:
-    """As :func:`refine`, with less said of a refutation, which takes most of its time.
+    """As :func:`refine`, with options to explain a refutation less, which takes most of its time.
 
-    With ``suggest=False`` no repairs are tried; with ``locate=False`` the place where values part is not looked for;
-    with ``counts=False`` short integers have no end; with ``rounds=False`` rounded constants are what they are; with
-    ``runs=False`` what is proved is not run.
+    With ``suggest=False`` no repairs are tried; with ``locate=False`` nothing looks for the first different value; with
+    ``counts=False`` short integers are unbounded; with ``rounds=False`` rounded constants are taken as they are; with
+    ``runs=False`` proved programs are not run.
     """
     deadline = None if budget is None else time.monotonic() + budget
     program = distributed if isinstance(distributed, RankProgram) else _plain(distributed)
@@ -114,7 +114,7 @@ def answer(
     asked = _Asked((sequential, program), relations, expect, budget, deadline, *how)
     verdict: Verdict | None = None
     for question in questions(sequential, program):
-        # Of later questions no more than a proof counts: what is wrong is told of the first.
+        # For later questions only a proof counts: errors are reported for the first one.
         found = _answer(question, asked if verdict is None else replace(asked, explain=False))
         if verdict is None or found.status == "proved":
             verdict = found
@@ -126,7 +126,7 @@ def answer(
 
 @dataclass(frozen=True)
 class _Asked:
-    """What is asked of two programs, and how much is to be said of the answer."""
+    """A question about two programs, and how detailed the answer has to be."""
 
     captured: _Programs
     relations: Given | None
@@ -143,7 +143,7 @@ class _Asked:
 
 
 class _Values:
-    """What values say of a case; both programs are run when that is asked for first."""
+    """Values of both programs in a case; the programs are run on first use."""
 
     def __init__(self, case: Case) -> None:
         self._case = case
@@ -165,14 +165,14 @@ class _Values:
 
 @dataclass(frozen=True)
 class _Told:
-    """What every verdict says, whatever it is."""
+    """The parts of a verdict that do not depend on its status."""
 
     assumptions: tuple[str, ...]
     notes: tuple[str, ...]
     stats: Stats
 
     def unknown(self, reason: str, relations: dict[str, OutputRelation] | None = None) -> Verdict:
-        """The verdict that nothing is known, but for the outputs that are related."""
+        """The verdict ``unknown``, with the outputs that are related."""
         related = relations or {}
         return Verdict("unknown", Evidence.ASSUMED, self.assumptions, related, (), self.notes, self.stats, reason)
 
@@ -201,14 +201,14 @@ def _answer(question: Question, asked: _Asked, drafts: Sequence[Draft] = ()) -> 
     parted = {name for equation in case.relations.equations for name in tensors_of(equation)}
     known = case.relations.placements.items()
     held = [name for name, placement in known if not placement.partial and name not in parted]
-    narrow = None if drafts else narrowed(question, held)
+    narrow = None if drafts else narrow_question(question, held)
     less = None if narrow is None else _answer(narrow.question, asked, narrow.drafts)
     if less is not None and less.status == "proved":
         return less
     if not asked.explain:
         return told.unknown(_said_of(proof.failed, proof, "not related"), proof.relations)
     found = _failed(case, values, proof, asked, told)
-    # That programs part is shown by all numbers, and where they part is told best without those out of range.
+    # All numbers show that programs differ; where they differ is clearer without those out of range.
     return less if less is not None and less.status == found.status == "refuted" else found
 
 
@@ -217,22 +217,22 @@ def _case(question: Question, asked: _Asked) -> Case:
     sequential, program = question.sequential, question.program
     known = input_relations(sequential, program, asked.relations)
     expected = _expected(sequential, program, known, asked)
-    known = settled(sequential, program, known, expected)
+    known = complete_relations(sequential, program, known, expected)
     expected = _expected(sequential, program, known, asked)
-    more = (*question.assumptions, *said(sequential, known.placements))
+    more = (*question.assumptions, *unknown_assumptions(sequential, known.placements))
     known = replace(known, assumptions=(*known.assumptions, *more))
     return Case(sequential, replace(program, inputs=known.placements), known, expected)
 
 
 def _expected(sequential: Graph, program: RankProgram, known: Relations, asked: _Asked) -> Mapping[str, Placement]:
-    """What is expected of the outputs where the inputs are held as is known of them."""
+    """How outputs are expected to be held, given how inputs are."""
     held = replace(program, inputs=known.placements)
     return output_expectations(sequential, held, asked.expect, known.equations)
 
 
 def _by_name(case: Case, pairing: Pairing) -> Case:
-    """The case under names that say which outputs belong together."""
-    sequential, program = aligned(case.sequential, case.program, pairing)
+    """The case with outputs renamed, so that those that belong together have one name."""
+    sequential, program = align_names(case.sequential, case.program, pairing)
     return replace(case, sequential=sequential, program=program)
 
 
@@ -255,10 +255,10 @@ def _mismatched(case: Case, mismatch: CollectiveMismatch, told: _Told) -> Verdic
 
 
 def _of_proof(stated: Stated, proof: Proof, is_written_out: bool, asked: _Asked, told: _Told) -> Verdict:
-    """Proved, unless short integers may wrap around, or the audit that was asked for refuses it."""
+    """The verdict ``proved``, unless short integers may wrap around or the audit refuses the certificate."""
     case, captured = stated.case, (asked.captured[0], replace(asked.captured[1], inputs=stated.case.program.inputs))
     if proof.pairing is not None:
-        case, captured = _by_name(case, proof.pairing), aligned(*captured, proof.pairing)
+        case, captured = _by_name(case, proof.pairing), align_names(*captured, proof.pairing)
     programs = case.sequential, case.program
     meant = _written_out(*programs) if is_written_out else programs
     doubt = wrapping([meant[0], *meant[1].graphs]) if asked.counts else ""
@@ -271,7 +271,7 @@ def _of_proof(stated: Stated, proof: Proof, is_written_out: bool, asked: _Asked,
         return told.unknown(f"the programs are equal only under a condition: {error}", proof.relations)
     told = replace(told, assumptions=(*told.assumptions, *more))
     verdict = _proved(*captured, meant, replace(stated, case=case), proof, told, open_ones, asked.counts)
-    verdict = audited(verdict, *captured, counts=asked.counts) if asked.audit else verdict
+    verdict = audit_verdict(verdict, *captured, counts=asked.counts) if asked.audit else verdict
     return _run(case, verdict, proof) if asked.runs else verdict
 
 
@@ -280,13 +280,13 @@ def _run(case: Case, verdict: Verdict, proof: Proof | None = None) -> Verdict:
     started = time.perf_counter()
     solved = reads(case.relations.equations, case.sequential, case.program)
     placements, layers = (None, ()) if proof is None else (proof.placements or None, _layers(case, proof))
-    found = objected(verdict, Run(case.sequential, case.program, placements, solved, layered=layers))
+    found = challenge_verdict(verdict, Run(case.sequential, case.program, placements, solved, layered=layers))
     verdict.stats.seconds["runs"] = time.perf_counter() - started
     return found
 
 
 def _layers(case: Case, proof: Proof) -> tuple[Layered, ...]:
-    """The programs as streams of equal layers, if it is they that the proof went through so."""
+    """The programs as streams of equal layers, if the proof treated them so."""
     found = tuple(proof.lifter.layered)
     graphs = [graph for part in found for graph in part.graphs]
     own = [case.sequential, *case.program.graphs]
@@ -295,7 +295,7 @@ def _layers(case: Case, proof: Proof) -> tuple[Layered, ...]:
 
 @dataclass(frozen=True)
 class _Aim:
-    """What is to be proved, until when, and what values say of it."""
+    """A goal: what to prove, the deadline, and what the values of a run say about it."""
 
     case: Case
     deadline: float | None
@@ -304,8 +304,8 @@ class _Aim:
     def reached(self, *, rounds: bool) -> tuple[Proof, bool]:
         """The proof, and whether it is one of the programs with rounded constants written out.
 
-        That is tried where the programs have other constants, before what takes long, and never where values differ:
-        what is nought for the numbers that are meant may be multiplied until it is not.
+        This is tried where the programs have other constants, before slow attempts, and never where values differ:
+        what is zero for the exact constants may be multiplied until it is not.
         """
         sequential, program = self.case.sequential, self.case.program
         if not rounds or not differ(sequential, program.graphs):
@@ -329,14 +329,14 @@ def _is_proof(proof: Proof) -> bool:
 
 
 def _written_out(sequential: Graph, program: RankProgram) -> _Programs:
-    """The programs with rounded constants as what they were rounded from."""
+    """The programs with rounded constants replaced by the numbers that they were rounded from."""
     first, graphs = written_out(sequential, program.graphs)
     return first, replace(program, graphs=graphs)
 
 
 def _counted(sequential: Graph, program: RankProgram) -> _Programs:
-    """The programs in which short integers count from the other end where they do not fit."""
-    return counted(sequential), replace(program, graphs=tuple(map(counted, program.graphs)))
+    """The programs in which short integers wrap around."""
+    return insert_wrapping(sequential), replace(program, graphs=tuple(map(insert_wrapping, program.graphs)))
 
 
 def _proved(
@@ -361,12 +361,12 @@ def _proved(
     return Verdict("proved", Evidence.TESTED, *about, write, (sequential, program))
 
 
-def audited(
+def audit_verdict(
     verdict: Verdict, sequential: Graph, program: RankProgram, store: Store | None = None, *, counts: bool = True
 ) -> Verdict:
     """A verdict that is proved, with its certificate verified; ``unknown`` where the checker refuses it.
 
-    With ``counts=False`` short integers have no end.
+    With ``counts=False`` short integers are unbounded.
     """
     started = time.perf_counter()
     try:
@@ -380,13 +380,13 @@ def audited(
 
 
 def _failed(case: Case, values: _Values, proof: Proof, asked: _Asked, told: _Told) -> Verdict:
-    """Refuted where the numeric twin finds values that differ, else unknown."""
+    """The verdict after a failed proof: refuted where the numeric twin finds different values, else unknown."""
     memory = made_of_memory(case.sequential, proof.failed)
     if memory:
         return told.unknown(memory, proof.relations)
     compared = values.ran()
     told.stats.seconds["numeric twin"] = values.seconds
-    ran = concluded(case, compared, proof)
+    ran = conclude_from_values(case, compared, proof)
     twin = ran.result
     started = time.perf_counter()
     found, more = findings(case, proof, ran, asked.deadline, asked.suggest, asked.locate)

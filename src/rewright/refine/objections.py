@@ -18,11 +18,11 @@ import numpy as np
 from rewright.interp.adversarial import Kind
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
-from rewright.ir.memory import uncollected
+from rewright.ir.memory import pause_garbage_collection
 from rewright.ir.operator import Unsupported
 from rewright.ir.placement import Mesh, Placement, RankProgram, place
 from rewright.lifting.layers.induction import Layered
-from rewright.lifting.layers.shortening import Shortened, layered, layered_like, shortened
+from rewright.lifting.layers.shortening import Shortened, find_layers, layered_like, shorten_programs
 from rewright.ops.agreement import CollectiveMismatch
 from rewright.ops.base import Array
 from rewright.refine.alarm import PREFIX, bundle
@@ -35,7 +35,7 @@ from rewright.refine.verdict import Evidence, Finding, Verdict
 _SMALL = LARGEST >> 3
 """A pair that is proved is run at sizes that take a part of the time of the proof."""
 _FARTHER = 1000
-"""How many times as far from nought as every number that is given what stands for infinity has to be."""
+"""How many times as far from zero as every number that is given what stands for infinity has to be."""
 _MOST_STEPS = 1 << 13
 """Programs with more operators are run with three of their layers: as a whole they take longer than their proof."""
 _MOST_WHOLE = 1 << 18
@@ -62,7 +62,7 @@ class Run:
     """Those of them that the verdict is about, and no others."""
     unclaimed: Graph | None = None
     """A program over the same inputs; where its outputs are not a number nothing is claimed."""
-    endless: float = math.inf
+    infinity: float = math.inf
     """What stands for infinity: no number that is given comes near it."""
     tolerance: float = 0.0
     """Of the usual size of the elements of an output, what tables that were rounded explain."""
@@ -102,7 +102,7 @@ def _among(table: Mapping[str, _T], names: Collection[str]) -> dict[str, _T]:
     return {name: value for name, value in table.items() if name in names}
 
 
-def objected(verdict: Verdict, pair: Run, folder: Path | None = None) -> Verdict:
+def challenge_verdict(verdict: Verdict, pair: Run, folder: Path | None = None) -> Verdict:
     """The verdict after its programs were run on inputs that try to tell them apart.
 
     Args:
@@ -112,7 +112,7 @@ def objected(verdict: Verdict, pair: Run, folder: Path | None = None) -> Verdict
     """
     if verdict.status == "refuted":
         return verdict
-    with uncollected():
+    with pause_garbage_collection():
         tried = _objected if pair.steps <= _MOST_STEPS else _with_three_layers
         return tried(verdict, pair, folder)
 
@@ -135,24 +135,24 @@ def _with_three_layers(verdict: Verdict, pair: Run, folder: Path | None) -> Verd
 
 def _shortened(pair: Run) -> Shortened | None:
     """The programs with three layers, with the one that says where nothing is claimed; None where they have none."""
-    layers = pair.layered or layered(pair.sequential, pair.program.graphs)
+    layers = pair.layered or find_layers(pair.sequential, pair.program.graphs)
     if not layers or pair.unclaimed is None:
-        return shortened(*layers) if layers else None
+        return shorten_programs(*layers) if layers else None
     unclaimed = layered_like(pair.unclaimed, layers[0].contraction)
-    return None if unclaimed is None else shortened(*layers, unclaimed)
+    return None if unclaimed is None else shorten_programs(*layers, unclaimed)
 
 
 def _objected(verdict: Verdict, pair: Run, folder: Path | None) -> Verdict:
     for contest in _contests(pair, proved=verdict.status == "proved"):
         for draw in contest.draws(thorough=verdict.status == "proved"):
-            found = contest.tried(draw)
+            found = contest.try_draw(draw)
             verdict = verdict if found is None else _against(verdict, found, pair.mutual, folder)
             if verdict.status == "refuted" or verdict.reason.startswith(PREFIX):
                 return verdict
     return verdict
 
 
-def replicated(graph: Graph) -> dict[str, Placement]:
+def replicated_outputs(graph: Graph) -> dict[str, Placement]:
     """Every output as one rank holds it."""
     one = Mesh.of({"rank": 1})
     return {name: place(graph.nodes[p].type.shape, one, ("Replicate()",)) for name, p in graph.outputs.items()}
@@ -165,7 +165,7 @@ def _contests(pair: Run, *, proved: bool) -> list[Contest]:
     found: list[Contest] = []
     for twin in _with_values(twins, pair):
         unclaimed = pair.unclaimed and at_sizes(pair.unclaimed, twin.resize.sizes)
-        placements = twin.compare(trials=1).placements if pair.placements is None else twin.resized(pair.placements)
+        placements = twin.compare(trials=1).placements if pair.placements is None else twin.rescale(pair.placements)
         known = {name: p for name, p in placements.items() if p is not None}
         found.append(Contest(twin, known, unclaimed, pair.tolerance))
     return found
@@ -178,7 +178,7 @@ def _with_values(twins: Sequence[Twin | None], pair: Run) -> Iterator[Twin]:
         yield replace(usual, draws=replace(usual.draws, given=pair.given))
     for twin in twins:
         if twin is not None and not (twin.shrunk and pair.fixed):
-            near = tuple(c for c in twin.draws.constants if abs(c) < pair.endless / _FARTHER)
+            near = tuple(c for c in twin.draws.constants if abs(c) < pair.infinity / _FARTHER)
             yield replace(twin, draws=replace(twin.draws, given=pair.fixed or {}, constants=near))
 
 
@@ -204,24 +204,24 @@ def _against(verdict: Verdict, found: Contradiction, mutual: bool, folder: Path 
     if not found.is_reference_defined and not mutual:
         return verdict  # where the sequential program is not defined nothing is claimed
     if found.cause == "failed":
-        return verdict if any("in range" in text for text in verdict.assumptions) else refuted(verdict, found)
+        return verdict if any("in range" in text for text in verdict.assumptions) else refute(verdict, found)
     if found.cause in ("rounded", "wrapped"):
         if found.draw.kind is Kind.LARGE or (found.draw.kind is Kind.IDS and _reads_flags(found)):
             return _with_assumption(verdict, found.condition) if proved else verdict
-        return refuted(verdict, found)
+        return refute(verdict, found)
     if found.cause == "undefined":
         if found.draw.kind in RARE:
             return _with_assumption(verdict, found.condition) if proved else verdict
-        return refuted(verdict, found) if found.is_reference_defined else _undefined(verdict, found)
+        return refute(verdict, found) if found.is_reference_defined else _undefined(verdict, found)
     if found.draw.kind in RARE and any(TIES in text for text in verdict.assumptions):
         return verdict
     both = np.isfinite([found.example.sequential_value, found.example.distributed_value]).all()
     if proved and both and verdict.evidence is Evidence.PROVED and not _is_whole(found):
-        return alarmed(verdict, found, folder)
-    return contradicted(verdict, found) if proved else refuted(verdict, found)
+        return alarm_verdict(verdict, found, folder)
+    return refute_despite_proof(verdict, found) if proved else refute(verdict, found)
 
 
-def alarmed(verdict: Verdict, found: Contradiction, folder: Path | None = None) -> Verdict:
+def alarm_verdict(verdict: Verdict, found: Contradiction, folder: Path | None = None) -> Verdict:
     """Unknown: a confirmed proof and a run say different things, and one of them is wrong."""
     place = bundle(found, folder)
     reason = (
@@ -231,12 +231,12 @@ def alarmed(verdict: Verdict, found: Contradiction, folder: Path | None = None) 
     return replace(verdict, status="unknown", evidence=Evidence.TESTED, reason=reason, certify=None)
 
 
-def contradicted(verdict: Verdict, found: Contradiction) -> Verdict:
+def refute_despite_proof(verdict: Verdict, found: Contradiction) -> Verdict:
     """Refuted, although there was a proof: infinities, or the answer among equals, are beyond what it was about."""
-    return refuted(verdict, found)
+    return refute(verdict, found)
 
 
-def refuted(verdict: Verdict, found: Contradiction) -> Verdict:
+def refute(verdict: Verdict, found: Contradiction) -> Verdict:
     """Refuted with the inputs that show it."""
     reason = f"{found.reason}: {_values(found)}"
     finding = Finding("wrong_value", reason, None, None, "", "", None, found.example)

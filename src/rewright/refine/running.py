@@ -13,14 +13,14 @@ from rewright.refine.case import Case, Ran
 from rewright.refine.check import Proof
 from rewright.refine.relations.solving import reads
 from rewright.refine.twin.resizing import Resize
-from rewright.refine.twin.twin import TwinResult, make_twin, shrunk
+from rewright.refine.twin.twin import TwinResult, make_twin, shrink_programs
 from rewright.refine.verdict import Counterexample
 
 _FEW = 64
 """Inputs with no more elements than this are as small as anyone needs them."""
 
 _OF_WHICH_ONE_IS_RIGHT = 4
-"""Of so many outputs that are not related one may have the right values, where nothing else is tried."""
+"""One in this many unrelated outputs may have the right values without anything else being tried."""
 
 _TIMES, _ENOUGH = 4, 16
 """How many times as many inputs as special values need are tried, where that is no more than so many: a bug may show
@@ -43,13 +43,13 @@ def compare(case: Case) -> Ran:
 def is_hopeless(ran: Ran, failed: Collection[str]) -> bool:
     """Whether values show that nothing else would relate these outputs, or no more than a few of them.
 
-    A few may be right by chance: behind a wrong activation the gradient of a bias of keys is nought all the same.
+    A few may be right by chance: behind a wrong activation the gradient of a bias of keys is zero all the same.
     """
     right = set(failed) - set(ran.result.wrong_outputs)
     return ran.result.agrees is False and _OF_WHICH_ONE_IS_RIGHT * len(right) <= len(failed)
 
 
-def concluded(case: Case, ran: Ran, proof: Proof) -> Ran:
+def conclude_from_values(case: Case, ran: Ran, proof: Proof) -> Ran:
     """What values say of a proof; a placement that was proved but not asked for decides by itself."""
     result = ran.result
     expected = {name: p for name, p in case.expected.items() if name in case.sequential.outputs}
@@ -76,10 +76,10 @@ def smallest(case: Case, ran: Ran) -> Counterexample | None:
     twin = ran.twin
     try:
         shapes = {name: twin.sequential.nodes[p].type.shape for name, p in twin.sequential.outputs.items()}
-        tiny = shrunk(twin.sequential, twin.program, twin.schedule, Resize(shapes))
+        tiny = shrink_programs(twin.sequential, twin.program, twin.schedule, Resize(shapes))
         if isinstance(tiny, Unsupported):
             return found
-        expected = twin.resized({name: p for name, p in case.expected.items() if name in case.sequential.outputs})
+        expected = twin.rescale({name: p for name, p in case.expected.items() if name in case.sequential.outputs})
         example = tiny.compare(expect=expected, stop_early=True).counterexample
     except RewrightError:
         return found

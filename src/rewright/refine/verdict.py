@@ -91,7 +91,7 @@ class Finding:
     """The placement (or expression) that the sequential tensor should have over the ranks; may be empty."""
     found: str
     suggestion: str | None
-    """A repair that was applied and checked again before it is told."""
+    """A repair that was applied and checked before it is reported."""
     counterexample: Counterexample | None
     why_not: str = ""
     """Why the nearest law did not relate the two tensors."""

@@ -38,7 +38,7 @@ class Claim:
 
 
 def read_verdict(found: Mapping[str, Any]) -> Verdict:
-    """The verdict of which :func:`rewright.report.document` made a dictionary, without programs and certificate.
+    """The verdict behind a dictionary of :func:`rewright.report.document`, without programs and certificate.
 
     Raises RewrightError where it is none.
     """

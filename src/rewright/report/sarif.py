@@ -112,7 +112,7 @@ def _message(claim: Claim, finding: Finding) -> str:
 
 
 def _location(span: SourceSpan | None, root: Path) -> dict[str, Any] | None:
-    """A place in a file with a relative path; one outside of the root is told by its name, with no base."""
+    """A place in a file with a relative path; one outside of the root has its name and no base."""
     if span is None or not span.file:
         return None
     path = Path(span.file)

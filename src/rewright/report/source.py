@@ -26,7 +26,7 @@ def excerpt(span: SourceSpan, around: int = 2) -> list[tuple[int, str]]:
 def place(span: SourceSpan) -> str:
     """What is there, file and line: ``softmax at src/model.py:88 (in layers.3.mlp)``.
 
-    A file below the working folder is told with its path, any other one, and an installed one, with its name alone.
+    A file below the working folder is shown with its path, an installed or any other one with its name alone.
     """
     text = str(span)
     if not span.file:

@@ -25,7 +25,7 @@ from rewright.rules.instances import sample_inputs, sample_sizes
 from rewright.rules.rule import Rule
 from rewright.terms.evaluate import Evaluator
 from rewright.terms.normal.atoms import ZERO, Element, Function, Polynomial, polynomial
-from rewright.terms.normal.equality import cleared
+from rewright.terms.normal.equality import clear_denominators
 from rewright.terms.normal.powers import exponential, logarithm, power
 
 
@@ -236,7 +236,7 @@ def _symbols(graph: Graph, inputs: Mapping[str, Mapping[Place, Any]]) -> dict[st
 def _identical(left: Any, right: Any) -> bool:
     if isinstance(left, Polynomial) and isinstance(right, Polynomial):
         rest = left - right
-        return not rest.terms or not cleared(rest).terms
+        return not rest.terms or not clear_denominators(rest).terms
     return bool(left == right)
 
 

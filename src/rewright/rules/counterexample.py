@@ -15,7 +15,7 @@ from rewright.ir.errors import NotKnown, RewrightError, TypeMismatch
 from rewright.ir.graph import Graph
 from rewright.rules.concrete import applies, both_sides, concrete
 from rewright.rules.elements import NoDenotation, Place, Program
-from rewright.rules.instances import Instance, filled_inputs, lifted, sample_inputs, sample_sizes, satisfies
+from rewright.rules.instances import Instance, filled_inputs, lift_inputs, sample_inputs, sample_sizes, satisfies
 from rewright.rules.rule import Rule
 
 
@@ -58,7 +58,7 @@ def compare(rule: Rule, instance: Instance) -> Comparison:
 def compare_programs(left: Graph, right: Graph, instance: Instance) -> Comparison:
     """Two programs with outputs of the same types on the same elements."""
     arithmetic = Decimals()
-    programs = [Program(graph, lifted(graph, instance.inputs), arithmetic) for graph in (left, right)]
+    programs = [Program(graph, lift_inputs(graph, instance.inputs), arithmetic) for graph in (left, right)]
     values: list[Any] = []
     for name, index in programs[0].outputs():
         first, second = (_element(program, name, index) for program in programs)

@@ -18,7 +18,7 @@ from rewright.rules import bounded, mutation
 from rewright.rules.concrete import concrete
 from rewright.rules.counterexample import Comparison, compare_programs
 from rewright.rules.instances import Instance, sample
-from rewright.rules.matcher import match_at, rewritten
+from rewright.rules.matcher import match_at, rewrite_match
 from rewright.rules.rule import Rule
 from rewright.rules.verdict import judge
 
@@ -162,7 +162,7 @@ def through_matcher(rule: Rule, instance: Instance) -> Comparison:
     if match is None:
         raise RewrightError(f"rule {rule.name!r} does not match its own left side at {dict(instance.sizes)}")
     try:
-        after = rewritten(program, match)
+        after = rewrite_match(program, match)
     except TypeMismatch as error:
         return Comparison(f"the right side is not valid: {error}", 0)
     return compare_programs(program, after, instance)

@@ -37,7 +37,7 @@ class Solution:
             if name in self._values and name not in self._names:
                 new = next(self._fresh)
                 self._names[name], self.example[new] = symbol(new), self._values[name]
-        return replaced(found, self._names)
+        return substitute(found, self._names)
 
 
 class Places:
@@ -59,7 +59,7 @@ class Places:
             self._fixed.add(self._parents[-1])
         return self._parents[-1]
 
-    def fixed(self, value: Dim) -> Place:
+    def constant(self, value: Dim) -> Place:
         """A size that stays the number or the expression that it is."""
         place = self.new(value)
         self._fixed.add(place)
@@ -88,7 +88,7 @@ class Places:
     def cut(self, whole: Place, at: Dim) -> Place:
         """A position on an axis; what is cut at one number is cut at one position at all sizes."""
         if at in (0, self.value(whole)):
-            return whole if at else self.fixed(0)
+            return whole if at else self.constant(0)
         known = self._known(self._cuts, whole, at)
         if known is None:
             known = self._cuts[whole, at] = self.new(at)
@@ -129,7 +129,7 @@ class Places:
         values = {str(own[root]): self._values[root] for root in roots if root not in fixed}
 
         def now(place: Place) -> Dim:
-            return replaced(own[self._root(place)], known)
+            return substitute(own[self._root(place)], known)
 
         def left(terms: list[Term]) -> Dim:
             rest: Dim = 0
@@ -142,7 +142,7 @@ class Places:
             found = next((p for terms in waiting if (p := _pivot(left(terms), values))), None)
             found = found or _specialised(left(waiting[0]), values)
             for name in known:
-                known[name] = replaced(known[name], found)
+                known[name] = substitute(known[name], found)
             known.update(found)
         return Solution(now, values, taken)
 
@@ -182,12 +182,12 @@ def _specialised(rest: Dim, values: Mapping[str, Dim]) -> dict[str, Dim]:
     numbers: list[dict[str, Dim]] = [{name: values[name]} for name in sorted(names, key=lambda n: str(values[n]))]
     pairs: list[dict[str, Dim]] = [{b: symbol(a)} for a, b in combinations(names, 2) if values[a] == values[b]]
     for found in (*numbers, *pairs):
-        if replaced(rest, found) == 0:
+        if substitute(rest, found) == 0:
             return found
     for found in (*numbers, *pairs):
-        if _pivot(_reduced(replaced(rest, found)), values):
+        if _pivot(_reduced(substitute(rest, found)), values):
             return found
-    return min(pairs, key=lambda pair: _terms(replaced(rest, pair)), default={name: values[name] for name in names})
+    return min(pairs, key=lambda pair: _terms(substitute(rest, pair)), default={name: values[name] for name in names})
 
 
 def _terms(size: Dim) -> int:
@@ -198,7 +198,7 @@ def _number(name: str) -> int:
     return int(name.rpartition(" ")[2])
 
 
-def replaced(size: Dim, known: Mapping[str, Dim]) -> Dim:
+def substitute(size: Dim, known: Mapping[str, Dim]) -> Dim:
     """A size with expressions in place of some of its symbols."""
     if not isinstance(size, SizeExpr) or not any(name in known for name in size.symbols()):
         return size

@@ -22,7 +22,7 @@ from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph, Node
 from rewright.ir.operator import Operator
 from rewright.ir.types import DType
-from rewright.rules.free_sizes import Place, Places, replaced
+from rewright.rules.free_sizes import Place, Places, substitute
 from rewright.rules.reading import Counted, Given, Number, Sides, Values, Where, canonical, inverse, with_operators
 from rewright.rules.scheme import Scheme
 from rewright.rules.size_relations import Attribute, Shifted, Sized, sized
@@ -38,8 +38,8 @@ _MOST_SIZES = 3
 _MOST_NODES = 120
 
 
-def generalised(left: Graph, right: Graph, seconds: float = 3.0) -> Scheme | None:
-    """The widest scheme that was proved of which two programs are an instance; None where there is none.
+def generalise(left: Graph, right: Graph, seconds: float = 3.0) -> Scheme | None:
+    """The widest proved scheme that has two programs as an instance; None where there is none.
 
     Tried are all sizes that may be free; none that an equation relates to others; then none of one equation.
     """
@@ -78,7 +78,7 @@ def _first_proved(schemes: Iterable[Scheme], deadline: float) -> Scheme | None:
 
 
 def _schemes(sides: Sides, shared: Mapping[_Key, str], fixed: Sequence[Sequence[Place]]) -> Iterator[Scheme]:
-    """Schemes of which programs are an instance, with some sizes fixed; those first whose numbers are freest."""
+    """Schemes that have programs as an instance, with some sizes fixed; the most general numbers come first."""
     places, found = _placed(sides, shared)
     for group in fixed:
         places.fix(group)
@@ -214,7 +214,7 @@ def _sizes_of(sides: Sides, key: _Key, example: Mapping[str, Dim]) -> list[Dim]:
         return []
     sizes = dict.fromkeys(size for graph in sides for node in graph.nodes for size in node.type.shape)
     found: list[Dim] = [
-        size for size in sizes if isinstance(size, SizeExpr) and replaced(size, example) == int(values[0])
+        size for size in sizes if isinstance(size, SizeExpr) and substitute(size, example) == int(values[0])
     ]
     return found[:_MOST_SIZES]
 

@@ -154,7 +154,7 @@ def _places(shape: tuple[Dim, ...]) -> list[Place]:
 
 def _violations(facts: Graph, inputs: Given) -> list[tuple[str, Place]]:
     """The elements that a fact which fails reads at the place where it fails."""
-    program = Program(facts, lifted(facts, inputs), Decimals())
+    program = Program(facts, lift_inputs(facts, inputs), Decimals())
     found: list[tuple[str, Place]] = []
     for name, place in program.outputs():
         try:
@@ -170,7 +170,7 @@ def _violations(facts: Graph, inputs: Given) -> list[tuple[str, Place]]:
     return found
 
 
-def lifted(graph: Graph, inputs: Given, arithmetic: Any = None) -> dict[str, dict[Place, Any]]:
+def lift_inputs(graph: Graph, inputs: Given, arithmetic: Any = None) -> dict[str, dict[Place, Any]]:
     """Elements of inputs in an arithmetic."""
     target = Decimals() if arithmetic is None else arithmetic
     found: dict[str, dict[Place, Any]] = {}

@@ -255,7 +255,7 @@ def _determined(condition: SizeCondition, sizes: Mapping[str, int]) -> int:
 # --- rewriting
 
 
-def rewritten(graph: Graph, match: Match) -> Graph:
+def rewrite_match(graph: Graph, match: Match) -> Graph:
     """The program with the right side in place of the match; nodes that nothing reads are left out.
 
     Raises TypeMismatch where the right side does not fit, which a proved rule never does.

@@ -253,7 +253,7 @@ def iota(shape: Sequence[Dim], axis: int = 0, dtype: DType = DType.I64) -> Tenso
 
 
 def operator(name: str, count: int = 1) -> Operator:
-    """A pattern variable for an elementwise operator of so many operands of one type."""
+    """A pattern variable for an elementwise operator with a number of operands of one type."""
     return AnyElementwise(name, count)
 
 
@@ -297,7 +297,7 @@ def tanh(x: Tensor) -> Tensor:
     return Tensor(ops.Tanh(), x)
 
 
-def negated(x: Tensor) -> Tensor:
+def negate(x: Tensor) -> Tensor:
     """``-x``."""
     return Tensor(ops.Negate(), x)
 

@@ -17,7 +17,7 @@ from rewright.ir.expression import expression
 from rewright.ir.graph import Graph, GraphBuilder, Node
 from rewright.ir.operator import Operator
 from rewright.ir.types import DType, TensorType
-from rewright.rules.free_sizes import replaced
+from rewright.rules.free_sizes import substitute
 from rewright.rules.reading import Counted, Given, Number, Reading, Sides, Where, canonical, read, with_operators
 from rewright.rules.rule import Rule
 from rewright.terms.conditions import AtMost
@@ -128,7 +128,7 @@ class Scheme:
         """Whether the rule is about sizes: all of at least one, and such that both sides are well formed."""
         needs = [*_needs(self.rule.left), *_needs(self.rule.right)]
         named = all(at_most(1, size) is True for size in sizes.values())
-        return named and all(at_most(replaced(low, sizes), replaced(high, sizes)) is True for low, high in needs)
+        return named and all(at_most(substitute(low, sizes), substitute(high, sizes)) is True for low, high in needs)
 
 
 def _stated(graph: Graph, side: int, numbers: Mapping[Where, Number], *, shown: bool = False) -> Graph:
@@ -211,7 +211,7 @@ def _at(before: Operator, number: Number | None, found: Reading) -> Operator | N
     if isinstance(number, Given):
         values = number.value(found.given[number.name])
     else:
-        values = number.value(replaced(number.size, found.sizes), op.tensor.dtype)
+        values = number.value(substitute(number.size, found.sizes), op.tensor.dtype)
     return None if values is None else ops.Constant(op.tensor, values)
 
 
@@ -220,7 +220,7 @@ def _resized(op: Operator, sizes: Mapping[str, Dim]) -> dict[str, Any]:
 
     def resized(value: Any) -> Any:
         if isinstance(value, SizeExpr):
-            return replaced(value, sizes)
+            return substitute(value, sizes)
         if isinstance(value, TensorType):
             return value.with_shape(resized(value.shape))
         return tuple(map(resized, cast("tuple[Any, ...]", value))) if isinstance(value, tuple) else value

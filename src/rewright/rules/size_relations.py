@@ -61,7 +61,7 @@ def _related(places: Places, node: Node, operands: list[tuple[Place, ...]]) -> S
                 return found
     for own in operands:
         places.fix(own)
-    return Sized(tuple(map(places.fixed, node.type.shape)))
+    return Sized(tuple(map(places.constant, node.type.shape)))
 
 
 def _all_same(places: Places, first: Sequence[Place], second: Sequence[Place]) -> None:
@@ -129,7 +129,7 @@ def _slice(places: Places, node: Node, operands: _Operands) -> Sized:
             starts.append(places.cut(place, low))
             own.append(place if size == whole else places.part(place, low, high))
             continue
-        starts.append(places.fixed(low))
+        starts.append(places.constant(low))
         own.append(places.new(size))
         if high == whole and whole == step * size:
             places.vanishes((1, (place,)), (-step, (own[-1],)))
@@ -168,7 +168,7 @@ def _pad(places: Places, node: Node, operands: _Operands) -> Sized | None:
 
 def _added(places: Places, size: Dim) -> Place:
     """How much is added at one end; what is taken away stays a number."""
-    return places.new(size) if isinstance(size, int) and size > 0 else places.fixed(size)
+    return places.new(size) if isinstance(size, int) and size > 0 else places.constant(size)
 
 
 def _reduce(places: Places, node: Node, operands: _Operands) -> Sized:
@@ -181,11 +181,11 @@ def _cumulative(places: Places, node: Node, operands: _Operands) -> Sized | None
     op = node.op
     assert isinstance(op, ops.ReduceWindow)
     windows, padding = list[Place](), list[tuple[Attribute, Attribute]]()
-    zero = places.fixed(0)
+    zero = places.constant(0)
     for place, window, stride, pads in zip(operands[0], op.window, op.strides, op.padding, strict=True):
         size = places.value(place)
         if window == 1 and stride == 1 and pads == (0, 0):
-            windows.append(places.fixed(1))
+            windows.append(places.constant(1))
             padding.append((zero, zero))
         elif window == size and stride == 1 and sorted(map(str, pads)) == sorted(("0", str(size - 1))):
             windows.append(place)

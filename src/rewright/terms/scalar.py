@@ -152,7 +152,7 @@ def otherwise(value: Scalar, default: Scalar) -> Scalar:
     return Apply("otherwise", (value, default))
 
 
-def below(index: Index, limit: Index | Dim) -> AtLeastZero:
+def less_than(index: Index, limit: Index | Dim) -> AtLeastZero:
     """``index < limit``."""
     return AtLeastZero(as_index(limit) - index - 1)
 

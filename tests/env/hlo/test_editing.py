@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from rewright.env.hlo.editing import pruned
+from rewright.env.hlo.editing import remove_dead_code
 from rewright.env.module import HloModule
 from rewright.env.session import Session
 from rewright.frontends.hlo.order import Cycle
@@ -43,7 +43,7 @@ def test_the_proto_keeps_the_sign_of_zero_and_the_text_loses_it(xla: Session) ->
 def test_dead_code_goes_and_parameters_stay(xla: Session) -> None:
     source = """HloModule dead
     ENTRY main { x = f32[4] parameter(0) y = f32[4] negate(x) ROOT z = f32[4] constant({1,2,3,4}) }"""
-    assert set(pruned(xla.parse(source).program).main.instructions) == {"x", "z"}
+    assert set(remove_dead_code(xla.parse(source).program).main.instructions) == {"x", "z"}
 
 
 def test_a_circle_is_an_error(xla: Session) -> None:
@@ -52,7 +52,7 @@ def test_a_circle_is_an_error(xla: Session) -> None:
     looped = replace(main.instructions["third"], operands=("out", "threes"))
     broken = program.with_computation(replace(main, instructions={**main.instructions, "third": looped}))
     with pytest.raises(Cycle):
-        pruned(broken)
+        remove_dead_code(broken)
 
 
 def test_shapes_are_written_as_xla_writes_them(xla: Session) -> None:

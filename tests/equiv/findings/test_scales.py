@@ -66,7 +66,7 @@ def _rough(left: Callable[[Tensor], Tensor], right: Callable[[Tensor], Tensor]) 
 
 ROUGH = {
     "exponentials that overflow": _rough(lambda x: x.softmax(-1), lambda x: torch.exp(x) / torch.exp(x).sum(-1, True)),
-    "logarithms of nought": _rough(lambda x: x.log_softmax(-1), lambda x: torch.log(x.softmax(-1))),
+    "logarithms of zero": _rough(lambda x: x.log_softmax(-1), lambda x: torch.log(x.softmax(-1))),
     "cubes": _rough(lambda x: torch.exp(x**3), lambda x: torch.exp(x * x) ** x),
     "cancellation": _rough(
         lambda x: functional.layer_norm(x.sigmoid(), (8,), eps=1e-20),

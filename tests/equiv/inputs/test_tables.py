@@ -52,7 +52,7 @@ def biases(rows: int = ROWS) -> torch.Tensor:
     return 2.0 ** -torch.arange(3, 4)[:, None, None] * (place[None] - place[:, None])
 
 
-def endless(mask: torch.Tensor) -> torch.Tensor:
+def infinite(mask: torch.Tensor) -> torch.Tensor:
     return torch.zeros(mask.shape).masked_fill(mask, -math.inf)
 
 
@@ -94,7 +94,7 @@ def test_wrong_cosines(rows: int) -> None:
 
 
 @pytest.mark.parametrize("rows", [9, ROWS])
-@pytest.mark.parametrize(("function", "table"), [(weights, endless), (filled, torch.Tensor.bool)])
+@pytest.mark.parametrize(("function", "table"), [(weights, infinite), (filled, torch.Tensor.bool)])
 def test_masks(rows: int, function: Program, table: Callable[[torch.Tensor], torch.Tensor]) -> None:
     held, shifted = (Held(table(later(rows, shift)), function) for shift in (0, 1))
     for verdict in compared(lambda x: filled(x, later(rows)), held, 2, rows, rows):
@@ -198,13 +198,13 @@ def test_a_part_of_a_table_that_is_too_large(monkeypatch: pytest.MonkeyPatch) ->
 def test_a_table_becomes_what_is_read_of_it() -> None:
     table = np.arange(40.0).reshape(10, 4)
     graph = rw.capture(lambda x, t: x + t[torch.arange(2, 5)].T, (torch.zeros(4, 3), torch.zeros(10, 4)))
-    found = tables.bound(graph, {"t": table}, ())
+    found = tables.bind_values(graph, {"t": table}, ())
     assert set(found.inputs) == {"x"}
     assert max(len(node.op.values) for node in found.nodes if isinstance(node.op, ops.Constant)) == 12
     x = np.ones((4, 3))
     np.testing.assert_array_equal(run(found, {"x": x})["output"], run(graph, {"x": x, "t": table})["output"])
-    assert tables.bound(graph, {"t": table}, {"t"}) is graph
-    assert tables.bound(graph, {"t": table[1:]}, ()) is graph
+    assert tables.bind_values(graph, {"t": table}, {"t"}) is graph
+    assert tables.bind_values(graph, {"t": table[1:]}, ()) is graph
 
 
 def test_tables_keep_their_digits() -> None:
@@ -228,7 +228,7 @@ def masked_rank(held: torch.Tensor) -> Held:
 def test_ranks_that_hold_a_mask(shift: int, status: str) -> None:
     x = torch.zeros(2, 9, 9)
     left = rw.capture(lambda x: x.masked_fill(later(9), -math.inf).amax(-1), (x,))
-    module = masked_rank(endless(later(9, shift)))
+    module = masked_rank(infinite(later(9, shift)))
     values = dict(module.named_buffers())
     ranks = rw.ranks([rw.capture(module, (x,))] * 2, mesh={"tp": 2})
     verdict = equiv(left, ranks, ({}, [values, values]), {"x": "Replicate()"}, explain=False)
@@ -255,7 +255,7 @@ def test_complex_tables() -> None:
 def test_masks_that_both_hold_are_of_other_shapes() -> None:
     """A mask is one whether it is repeated for every head, and whether it is added or chooses."""
     x, mask = torch.zeros(2, 4, 9, 9), later(9)
-    added, repeated = endless(mask).expand(2, 1, 9, 9), mask.expand(2, 4, 9, 9)
+    added, repeated = infinite(mask).expand(2, 1, 9, 9), mask.expand(2, 4, 9, 9)
     for held, status in ((repeated, "proved"), (repeated.transpose(-1, -2), "refuted")):
         left = rw.capture(lambda x, first: weights(x, first), (x, added.clone()))
         right = rw.capture(lambda x, second: filled(x, second), (x, held.clone()))

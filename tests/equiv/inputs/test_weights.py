@@ -7,8 +7,8 @@ import pytest
 
 from rewright import ops
 from rewright.equiv.engine import equiv
-from rewright.equiv.inputs.guessing import guessed, role
-from rewright.equiv.inputs.weights import WeightMap, read_map, shared
+from rewright.equiv.inputs.guessing import guess_definitions, role
+from rewright.equiv.inputs.weights import WeightMap, read_map, share_inputs
 from rewright.interp.program import run
 from rewright.ir.errors import ContradictoryRelations, RewrightError
 from rewright.ir.graph import Graph, GraphBuilder
@@ -108,7 +108,7 @@ def test_a_partial_map_is_an_error() -> None:
 def test_equal_names_of_other_shapes_contradict() -> None:
     left, right = product(w=(2, 4), a=(2, 4)), product(w=(3, 4), a=(1, 4))
     with pytest.raises(ContradictoryRelations, match="relate them by an equation"):
-        shared(left, alone(right), WeightMap())
+        share_inputs(left, alone(right), WeightMap())
 
 
 def test_a_weight_that_the_map_forgets_is_never_read() -> None:
@@ -144,7 +144,7 @@ def test_what_only_one_side_reads_is_told() -> None:
         b.add(node.op, *node.operands)
     both = b.add(ops.Concatenate(1), first, b.add(ops.Slice((0, 0), (3, 2), (1, 1)), first))
     lacking = Graph((*b.build().nodes,), {"x": 0, "w": 1}, {"y": both})
-    found = shared(left, alone(lacking), WeightMap())
+    found = share_inputs(left, alone(lacking), WeightMap())
     assert found.unread == (("left", "b"),)
     assert equiv(left, lacking).status == "refuted"
 
@@ -153,12 +153,15 @@ def test_a_map_by_values() -> None:
     source = np.random.default_rng(0)
     q, k, v = (source.standard_normal((n, 4)) for n in (4, 2, 2))
     turned = np.concatenate([v, q[::2], q[1::2], k])
-    found = guessed(WeightMap(), APART, alone(FUSED), ({"q": q, "k": k, "v": v}, {"qkv": turned}))
+    found = guess_definitions(WeightMap(), APART, alone(FUSED), ({"q": q, "k": k, "v": v}, {"qkv": turned}))
     (definition,) = found.definitions
     assert definition.text == "concat([v, interleaved(q, heads=1), k], axis=0)"
     left, right = product(norm_w=(2, 4)), product(scale=(2, 4))
     w = source.standard_normal((2, 4))
-    assert guessed(WeightMap(), left, alone(right), ({"norm_w": w}, {"scale": w})).definitions[0].text == "norm_w"
+    assert (
+        guess_definitions(WeightMap(), left, alone(right), ({"norm_w": w}, {"scale": w})).definitions[0].text
+        == "norm_w"
+    )
 
 
 def test_values_tell_tensors_of_one_name_apart() -> None:
@@ -166,9 +169,9 @@ def test_values_tell_tensors_of_one_name_apart() -> None:
     w = source.standard_normal((2, 4))
     left, right = product(w=(2, 4), b=(2, 4)), product(w=(2, 4), b=(2, 4))
     swapped = {"w": w, "b": -w}, {"w": -w, "b": w}
-    found = guessed(WeightMap(), left, alone(right), swapped)
+    found = guess_definitions(WeightMap(), left, alone(right), swapped)
     assert {d.name: d.text for d in found.definitions} == {"w": "b", "b": "w"}
-    assert not guessed(WeightMap(), left, alone(right), ({"w": w}, {"w": w})).definitions
+    assert not guess_definitions(WeightMap(), left, alone(right), ({"w": w}, {"w": w})).definitions
     assert equiv(left, right, swapped).status == "refuted"
     other = {"w": w, "b": w + 1}, {"w": w, "b": w + 2}
     assert equiv(left, right, other).status == "refuted"
@@ -178,7 +181,7 @@ def test_values_tell_tensors_of_one_name_apart() -> None:
 def test_rotated_rows_are_found_by_their_values(how: str, shape: tuple[int, ...]) -> None:
     w = np.random.default_rng(0).standard_normal((12, 4))
     turned = w.reshape(shape).swapaxes(1, 2).reshape(12, 4)
-    found = guessed(WeightMap(), product(w=(12, 4)), alone(product(v=(12, 4))), ({"w": w}, {"v": turned}))
+    found = guess_definitions(WeightMap(), product(w=(12, 4)), alone(product(v=(12, 4))), ({"w": w}, {"v": turned}))
     assert [d.text for d in found.definitions] == [f"{how}(w, heads=2)"]
 
 
@@ -193,19 +196,19 @@ def test_heads_in_groups_are_one_concatenation(turned: bool) -> None:
     }
     fused = np.concatenate([held["q"].reshape(2, 8, 4), *(held[n].reshape(2, 4, 4) for n in "kv")], 1).reshape(32, 4)
     left, right = product(q=(16, 4), k=(8, 4), v=(8, 4)), product(qkv=(32, 4))
-    (found,) = guessed(WeightMap(), left, alone(right), (parts, {"qkv": fused})).definitions
+    (found,) = guess_definitions(WeightMap(), left, alone(right), (parts, {"qkv": fused})).definitions
     q, k = ("interleaved(q, heads=4)", "interleaved(k, heads=2)") if turned else ("q", "k")
     text = f"concat([reshape({q}, (2, 8, 4)), reshape({k}, (2, 4, 4)), reshape(v, (2, 4, 4))], axis=1)"
     assert found.text == f"reshape({text}, (32, 4))"
     swapped = fused.reshape(2, 16, 4)[::-1].reshape(32, 4)
-    (other,) = guessed(WeightMap(), left, alone(right), (parts, {"qkv": swapped})).definitions
+    (other,) = guess_definitions(WeightMap(), left, alone(right), (parts, {"qkv": swapped})).definitions
     assert other.text != found.text
 
 
 def test_equal_numbers_by_chance_are_no_map() -> None:
     left, right = product(gain=(2, 4)), product(scale=(4, 4))
     ones = {"gain": np.ones((2, 4))}, {"scale": np.ones((4, 4))}
-    assert not guessed(WeightMap(), left, alone(right), ones).definitions
+    assert not guess_definitions(WeightMap(), left, alone(right), ones).definitions
 
 
 def test_patterns_fill_their_stars() -> None:

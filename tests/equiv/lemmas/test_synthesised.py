@@ -9,7 +9,7 @@ import torch
 
 import rewright as rw
 from rewright.equiv.lemmas.equations import Prover
-from rewright.equiv.lemmas.synthesised import FOR_ALL_SIZES, SynthesisedRule, synthesised
+from rewright.equiv.lemmas.synthesised import FOR_ALL_SIZES, SynthesisedRule, synthesise_rules
 from rewright.ir.graph import Graph
 from rewright.proof.rewriting.lemma import Lemma
 
@@ -92,7 +92,7 @@ def test_one_example_gives_a_rule_for_all_sizes(
     make: Callable[..., Sides], example: tuple[float, ...], other: tuple[float, ...]
 ) -> None:
     prover = Prover()
-    scheme = prover.generalised(*make(*example), 6.0)
+    scheme = prover.generalise(*make(*example), 6.0)
     assert scheme is not None
     assert scheme.is_general
     assert prover.proves(*make(*other))
@@ -103,7 +103,7 @@ def test_one_example_gives_a_rule_for_all_sizes(
 def test_lemmas_that_one_rule_covers_are_listed_under_it() -> None:
     pairs = [fused_gates(3, 8, 8), norms(3, 8, 1e-5), fused_gates(5, 4, 7)]
     lemmas = [Lemma(f"lemma {k}", *pair, "proved", ((f"left:{k}", f"right:{k}"),)) for k, pair in enumerate(pairs)]
-    gates, norm = synthesised(lemmas, Prover(), ())
+    gates, norm = synthesise_rules(lemmas, Prover(), ())
     assert [lemma.name for lemma in gates.lemmas] == ["lemma 0", "lemma 2"]
     assert [lemma.name for lemma in norm.lemmas] == ["lemma 1"]
     assert {gates.evidence, norm.evidence} == {FOR_ALL_SIZES}
@@ -113,7 +113,7 @@ def test_lemmas_that_one_rule_covers_are_listed_under_it() -> None:
 def test_what_is_not_proved_for_all_sizes_keeps_its_evidence() -> None:
     """A part of which nothing is proved in general is a rule about itself."""
     pair = norms(3, 8, 1e-5, swapped=True)
-    (rule,) = synthesised([Lemma("lemma", *pair, "computed at its size")], Prover(), ())
+    (rule,) = synthesise_rules([Lemma("lemma", *pair, "computed at its size")], Prover(), ())
     assert isinstance(rule, SynthesisedRule)
     assert rule.evidence == "computed at its size"
     assert rule.scheme.covers(*pair)

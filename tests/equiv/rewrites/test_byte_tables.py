@@ -148,7 +148,7 @@ def test_what_only_rounding_makes_a_whole_number_is_no_table() -> None:
 
 
 def test_functions_compute_what_they_computed() -> None:
-    """Also where rounding, a division by nought or a number that does not fit is no business of a table."""
+    """Also where rounding, a division by zero or a number that does not fit is no business of a table."""
 
     def odd(w: torch.Tensor) -> torch.Tensor:
         halves = (w.float() / 3 + w.float() * 0.5 - (w & 3).float() * 0.25).clamp(-20, 30)

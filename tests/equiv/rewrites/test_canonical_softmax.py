@@ -46,7 +46,7 @@ OTHER: dict[str, Function] = {
     "a factor for each column": lambda x: divided(torch.exp(x) * (1 + torch.arange(5.0))),
     "of another row": lambda x: torch.exp(x) / torch.exp(x).sum(0, keepdim=True),
     "a little in the sum": lambda x: torch.exp(x) / (torch.exp(x).sum(-1, keepdim=True) + 1e-3),
-    "a factor of nought": lambda x: divided(torch.exp(x) * 0.0),
+    "a factor of zero": lambda x: divided(torch.exp(x) * 0.0),
     "a shift that is infinite": lambda x: divided(torch.exp(x + torch.full((3, 1), -math.inf))),
     "a factor of any sign": lambda x: divided(torch.exp(x) * x.mean(-1, keepdim=True)),
 }

@@ -85,12 +85,12 @@ def test_other_scores(other: Weigh) -> None:
 
 
 def test_what_may_be_infinite_is_chosen_and_not_multiplied() -> None:
-    """Nought times infinity is no number."""
+    """Zero times infinity is no number."""
 
-    def endless(x: torch.Tensor, multiplied: bool = False) -> torch.Tensor:
+    def infinite(x: torch.Tensor, multiplied: bool = False) -> torch.Tensor:
         scores = torch.where(x > 0, x, -torch.inf)
         marks = torch.zeros_like(scores).scatter(1, x.topk(2, -1).indices, 1.0)
         return scores * marks if multiplied else torch.where(marks > 0, scores, 0.0)
 
-    graphs = [rw.capture(endless, (torch.zeros(5, 4), multiplied)) for multiplied in (False, True)]
+    graphs = [rw.capture(infinite, (torch.zeros(5, 4), multiplied)) for multiplied in (False, True)]
     assert equiv(*graphs, explain=False).status != "proved"

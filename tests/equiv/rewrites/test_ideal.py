@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rewright import ops
-from rewright.equiv.rewrites.ideal import idealised
+from rewright.equiv.rewrites.ideal import idealise
 from rewright.ir.graph import Graph, GraphBuilder
 from rewright.ir.operator import Operator
 from rewright.ir.types import DType, TensorType
@@ -31,7 +31,7 @@ class Ideal:
 
 
 def ideal_of(graphs: Sequence[Graph]) -> Ideal:
-    return Ideal(rewritten(idealised, graphs), taken(idealised, graphs))
+    return Ideal(rewritten(idealise, graphs), taken(idealise, graphs))
 
 
 def constants(graph: Graph) -> list[float]:

@@ -33,7 +33,7 @@ def cut_off(x: Tensor, s: Tensor) -> Tensor:
     return (x / s).clamp(-128, 127).to(torch.int8).float() * s
 
 
-def from_nought(x: Tensor, s: Tensor) -> Tensor:
+def from_zero(x: Tensor, s: Tensor) -> Tensor:
     return (x / s).round().clamp(0, 127).to(torch.uint8).float() * s
 
 
@@ -48,7 +48,7 @@ def test_a_type_that_does_not_hold_them_is_no_proof() -> None:
     assert equiv(rw.capture(floats, ARGUMENTS), unsigned, explain=False).status != "proved"
 
 
-@pytest.mark.parametrize("other", [cut_off, from_nought])
+@pytest.mark.parametrize("other", [cut_off, from_zero])
 def test_other_codes(other: Layer) -> None:
     graphs = (rw.capture(layer, ARGUMENTS) for layer in (floats, other))
     assert equiv(*graphs, explain=False).status == "refuted"

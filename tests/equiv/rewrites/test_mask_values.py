@@ -202,7 +202,7 @@ def test_what_is_as_large_as_the_lowest_number_brings_masked_scores_back(back: M
 
 @pytest.mark.parametrize("name", ["score", "exponential"])
 def test_numbers_beside_a_score_bring_masked_scores_back(name: str) -> None:
-    """They are as large where every score is nought."""
+    """They are as large where every score is zero."""
     masked = rw.capture(lambda x, m: x.masked_fill(m > 9.0, -math.inf).softmax(-1), SCORES)
 
     def brought_back(x: torch.Tensor, m: torch.Tensor) -> torch.Tensor:

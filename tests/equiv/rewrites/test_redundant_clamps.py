@@ -1,4 +1,4 @@
-"""A maximum with nought of a variance is the variance, and one of anything that may be below nought is none."""
+"""A maximum with zero of a variance is the variance, and one of anything that may be below zero is none."""
 
 from __future__ import annotations
 
@@ -48,19 +48,19 @@ def norm(name: str) -> Callable[[Tensor, Tensor], Tensor]:
 
 
 @pytest.mark.parametrize("name", TAKEN)
-def test_a_variance_in_one_pass_is_never_below_nought(name: str) -> None:
+def test_a_variance_in_one_pass_is_never_below_zero(name: str) -> None:
     verdict = equiv(rw.capture(two_passes, ARGUMENTS), rw.capture(norm(name), ARGUMENTS))
     assert (verdict.status, str(verdict.evidence)) == ("proved", "proved"), verdict.reason
 
 
 @pytest.mark.parametrize("name", OTHER)
-def test_what_may_be_below_nought_keeps_its_maximum(name: str) -> None:
+def test_what_may_be_below_zero_keeps_its_maximum(name: str) -> None:
     graph = rw.capture(norm(name), ARGUMENTS)
     (kept,) = rewritten(without_floors, [graph])
     assert sum(isinstance(node.op, Maximum) for node in kept.nodes) == 1
 
 
-def test_a_maximum_of_what_is_never_below_nought_is_none() -> None:
+def test_a_maximum_of_what_is_never_below_zero_is_none() -> None:
     def squares(x: Tensor) -> Tensor:
         return torch.relu(x * x)
 

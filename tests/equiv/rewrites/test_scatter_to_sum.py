@@ -116,7 +116,7 @@ def over_tokens(logits: Tensor) -> Tensor:
 
 
 def test_places_beside_the_number_of_their_row() -> None:
-    """As JAX writes them, with places below nought counted from the end."""
+    """As JAX writes them, with places below zero counted from the end."""
     jax = pytest.importorskip("jax", reason="needs the extra rewright[jax]")
     numbers = jax.numpy
 

@@ -66,7 +66,7 @@ def alike(graphs: Sequence[Graph]) -> bool:
 
 @pytest.mark.parametrize("groups", [1, 2, 3])
 @pytest.mark.parametrize("scores", [softmax, torch.sigmoid, torch.exp])
-def test_nought_or_minus_infinity(groups: int, scores: Scores) -> None:
+def test_zero_or_minus_infinity(groups: int, scores: Scores) -> None:
     count = groups * EACH
     pair = [routed(fill, groups=groups, count=count, scores=scores) for fill in (0.0, -math.inf)]
     inputs = np.random.default_rng(0).normal(size=X.shape)
@@ -77,7 +77,7 @@ def test_nought_or_minus_infinity(groups: int, scores: Scores) -> None:
     assert alike(pair)
 
 
-def test_any_number_that_is_not_above_nought() -> None:
+def test_any_number_that_is_not_above_zero() -> None:
     assert alike([routed(-1.0), routed(0.0)])
 
 
@@ -98,7 +98,7 @@ def test_more_are_chosen_than_are_kept(groups: int) -> None:
         lambda x: x.softmax(-1).log(),
     ],
 )
-def test_scores_that_are_not_above_nought(scores: Scores) -> None:
+def test_scores_that_are_not_above_zero(scores: Scores) -> None:
     graphs = [routed(fill, scores=scores) for fill in (0.0, -math.inf)]
     assert rewritten(filled_alike, graphs) == tuple(graphs)
     assert status(*graphs) != "proved"
@@ -108,7 +108,7 @@ def test_a_filling_above_scores() -> None:
     assert status(routed(0.5), routed(0.0)) != "proved"
 
 
-def test_places_that_are_marked_with_nought_keep_nothing() -> None:
+def test_places_that_are_marked_with_zero_keep_nothing() -> None:
     assert status(routed(0.0, mark=0.0), routed(-math.inf, mark=0.0)) != "proved"
 
 

@@ -53,7 +53,7 @@ OTHER: dict[str, Function] = {
     "by a factor of any sign": lambda x: x * x.mean(-1, keepdim=True),
     "softmax over another axis": lambda x: torch.softmax(x, 0),
     "subtracted": lambda x: x.amax(-1, keepdim=True) - x,
-    "by nought": lambda x: x * 0.0,
+    "by zero": lambda x: x * 0.0,
     "by an exponential of minus infinity": lambda x: x * torch.exp(torch.full((5, 1), -math.inf)),
     "plus minus infinity": lambda x: torch.sigmoid(x + torch.full((5, 1), -math.inf)),
     "cut off": torch.relu,

@@ -5,7 +5,7 @@ import itertools
 import pytest
 import torch
 
-from rewright.frontends.aten.call import Layout, promoted
+from rewright.frontends.aten.call import Layout, promote_dtypes
 from rewright.frontends.torch.lower.sizes import DTYPES
 from rewright.ir.dims import symbol
 from rewright.ir.types import TensorType
@@ -23,7 +23,7 @@ def test_two_operands_are_combined_in_the_dtype_of_pytorch(first: torch.dtype) -
         one = torch.zeros(shape, dtype=first)
         for pair in ((one, other), (other, one)):
             expected = DTYPES[torch.result_type(*pair)]
-            assert promoted(*(described(x) for x in pair)) is expected, pair
+            assert promote_dtypes(*(described(x) for x in pair)) is expected, pair
 
 
 def test_rows_that_lie_one_after_the_other_are_contiguous() -> None:

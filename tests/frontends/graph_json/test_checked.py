@@ -10,7 +10,7 @@ from rewright.frontends.aten import tables
 from rewright.frontends.graph_json import reading
 from rewright.frontends.graph_json.reading import read_alone, read_ranks
 from rewright.frontends.torch.validation import calls
-from rewright.frontends.validation.record import of
+from rewright.frontends.validation.record import validation_of
 from rewright.frontends.validation.store import Store
 from rewright.ir.errors import CaptureError
 from rewright.ir.graph import Graph
@@ -18,7 +18,7 @@ from tests.frontends.graph_json.captures import LONG, Capture
 
 
 def checked_calls(graph: Graph) -> list[str]:
-    record = of(graph)
+    record = validation_of(graph)
     assert record is not None
     assert record.program == "it is a graph in a file"
     return list(record.calls)
@@ -44,19 +44,19 @@ def test_results_of_several_are_told_apart() -> None:
 
 
 def test_a_call_that_pytorch_computes_otherwise_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(calls, "cached", lambda framework: Store(tmp_path / "validated.txt", framework))
+    monkeypatch.setattr(calls, "open_store", lambda framework: Store(tmp_path / "validated.txt", framework))
     monkeypatch.setitem(tables.PURE, "aten.exp.default", tables.PURE["aten.sin.default"])
     c = Capture()
     data = c.document([c.call("aten.exp.default", c.input("x", [2, 3]), shape=[2, 3])])
     with pytest.raises(CaptureError, match=r"operator aten\.exp\.default at model\.py:1: the capture is not the prog"):
         read_alone(data)
-    assert of(read_alone(data, validate=False)) is None
+    assert validation_of(read_alone(data, validate=False)) is None
 
 
 def test_what_cannot_be_run_is_named() -> None:
     c = Capture()
     x = c.input("x", [{"sym": "s0"}, 3])
-    record = of(read_alone(c.document([c.call("aten.neg.default", x, shape=[{"sym": "s0"}, 3])])))
+    record = validation_of(read_alone(c.document([c.call("aten.neg.default", x, shape=[{"sym": "s0"}, 3])])))
     assert record is not None
     assert not record.calls
     assert "aten.neg.default" in [name for name, _ in record.skipped]
@@ -74,7 +74,7 @@ def test_a_file_makes_pytorch_run_no_operator_that_is_not_lowered(tmp_path: Path
 def test_a_call_with_huge_results_is_not_run() -> None:
     c = Capture()
     call = c.node("call_function", "aten.full.default", [[1 << 40], 1.0], {}, [2], "float32")
-    record = of(read_alone(c.document([call])))
+    record = validation_of(read_alone(c.document([call])))
     assert record is not None
     assert [name for name, _ in record.skipped] == ["aten.full.default"]
     assert "too large" in record.skipped[0][1]
@@ -95,5 +95,5 @@ def test_without_pytorch_nothing_is_run(monkeypatch: pytest.MonkeyPatch) -> None
 
     monkeypatch.setattr(reading, "import_module", missing)
     c = Capture()
-    record = of(read_alone(c.document([c.call("aten.exp.default", c.input("x", [2]), shape=[2])])))
+    record = validation_of(read_alone(c.document([c.call("aten.exp.default", c.input("x", [2]), shape=[2])])))
     assert str(record) == "the capture was not checked: the package torch is not installed"

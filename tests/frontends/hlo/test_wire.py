@@ -6,7 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rewright.frontends.hlo.wire import Field, integers, packed, read_fields, read_varint, write_fields, write_varint
+from rewright.frontends.hlo.wire import (
+    Field,
+    integers,
+    pack_integers,
+    read_fields,
+    read_varint,
+    write_fields,
+    write_varint,
+)
 from rewright.ir.errors import RewrightError
 
 varints = st.integers(0, 2**64 - 1)
@@ -32,7 +40,7 @@ def test_varints(value: int) -> None:
 
 @given(st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1))
 def test_negative_numbers_are_kept(values: list[int]) -> None:
-    assert integers(packed(7, values), 7) == tuple(values)
+    assert integers(pack_integers(7, values), 7) == tuple(values)
 
 
 @pytest.mark.parametrize("data", [b"\x0a\x05abc", b"\x08", b"\x0f", b"\x08" + b"\xff" * 11])

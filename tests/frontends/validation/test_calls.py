@@ -11,7 +11,7 @@ import torch.nn.functional as F
 
 import rewright as rw
 from rewright.frontends.torch.validation import calls
-from rewright.frontends.validation.record import EQUAL, Validation, of
+from rewright.frontends.validation.record import EQUAL, Validation, validation_of
 from rewright.frontends.validation.store import Store
 from rewright.ir.digest import digest
 from rewright.ir.text import print_graph
@@ -22,11 +22,11 @@ X = torch.zeros(4, 4)
 
 @pytest.fixture(autouse=True)
 def nothing_is_remembered(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(calls, "cached", lambda framework: Store(tmp_path / "validated.txt", framework))
+    monkeypatch.setattr(calls, "open_store", lambda framework: Store(tmp_path / "validated.txt", framework))
 
 
 def checked(program: object, *args: torch.Tensor, backward: bool = False) -> Validation:
-    found = of(rw.capture(program, args, backward=backward))
+    found = validation_of(rw.capture(program, args, backward=backward))
     assert found is not None
     return found
 
@@ -84,7 +84,7 @@ def test_what_cannot_be_run_is_told_with_the_reason() -> None:
     def build(mesh: object) -> tuple[object, tuple[torch.Tensor, ...]]:
         return lambda x: dist.all_reduce(x) or x, (X,)
 
-    found = of(rw.capture_ranks(build, {"tp": 2}).graphs[0])
+    found = validation_of(rw.capture_ranks(build, {"tp": 2}).graphs[0])
     assert found is not None
     assert "it exchanges values between ranks" in dict(found.skipped).values()
     assert "(it exchanges values between ranks)" in str(found)
@@ -105,12 +105,12 @@ def test_the_random_numbers_of_the_program_are_not_used_up() -> None:
 def test_the_record_is_kept_in_files_and_is_no_part_of_the_program() -> None:
     graph = rw.capture(lambda x: x.exp(), (X,))
     again = parse(print_graph(graph))
-    assert of(again) == of(graph) is not None
+    assert validation_of(again) == validation_of(graph) is not None
     assert digest(graph) == digest(rw.capture(lambda x: x.exp(), (X,), validate=False))
 
 
 def test_without_validation_nothing_is_run_and_nothing_said() -> None:
-    assert of(rw.capture(lambda x: x.exp(), (X,), validate=False)) is None
+    assert validation_of(rw.capture(lambda x: x.exp(), (X,), validate=False)) is None
 
 
 def test_calls_of_all_ranks_are_checked_once() -> None:
@@ -118,14 +118,14 @@ def test_calls_of_all_ranks_are_checked_once() -> None:
         return lambda x: dist.all_reduce(y := x.exp()) or y, (X,)
 
     program = rw.capture_ranks(build, {"tp": 2})
-    found = of(program.graphs[0])
+    found = validation_of(program.graphs[0])
     assert found is not None
     assert "aten.exp.default(f32[4, 4]#0)" in found.calls
-    assert of(program.graphs[1]) is None
+    assert validation_of(program.graphs[1]) is None
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64])
 def test_the_largest_number_of_a_type_is_that_of_the_program(dtype: torch.dtype) -> None:
     """Calls are run in float64, whose largest number is another one."""
     graph = rw.capture(lambda x: x.nan_to_num(0), (torch.randn(3, 4, dtype=dtype),))
-    assert of(graph) is not None
+    assert validation_of(graph) is not None

@@ -12,7 +12,7 @@ from torch import nn
 import rewright as rw
 from rewright.frontends.torch.lower.walk import Walk
 from rewright.frontends.validation import record
-from rewright.frontends.validation.record import EQUAL, Validation, joined, of, told
+from rewright.frontends.validation.record import EQUAL, Validation, join_validations, validation_note, validation_of
 from rewright.frontends.validation.store import Outcome, Store
 from rewright.ir.errors import CaptureError
 
@@ -20,7 +20,7 @@ X = torch.zeros(3, 4)
 
 
 def said(program: object, *args: torch.Tensor, **options: Any) -> str:
-    found = of(rw.capture(program, args, **options))
+    found = validation_of(rw.capture(program, args, **options))
     assert found is not None
     return found.program
 
@@ -97,13 +97,13 @@ def test_jax_is_run_beside_its_graph(tmp_path: Path, monkeypatch: pytest.MonkeyP
     jax = pytest.importorskip("jax")
     from rewright.frontends.jax import validation
 
-    monkeypatch.setattr(validation, "cached", lambda framework: Store(tmp_path / "validated.txt", framework))
+    monkeypatch.setattr(validation, "open_store", lambda framework: Store(tmp_path / "validated.txt", framework))
 
     def loss(w: Any, x: Any) -> Any:
         return (jax.numpy.tanh(x @ w) ** 2).sum()
 
     args = (jax.numpy.ones((3, 3)), jax.numpy.ones((2, 3)))
-    found = of(rw.capture(loss, args, backward=True))
+    found = validation_of(rw.capture(loss, args, backward=True))
     assert found == Validation(difference=found.difference if found else 0.0, program=EQUAL)
     right = validation.run
 
@@ -131,9 +131,9 @@ def test_records_of_several_captures_are_joined() -> None:
         Validation(("a", "b"), 1e-16, program=EQUAL),
         Validation(("b", "c"), 2e-16, (("d", "why"),), "it is large"),
     )
-    assert joined((one, other)) == Validation(("a", "b", "c"), 2e-16, (("d", "why"),), "it is large")
-    assert told(()).startswith("the capture was not checked")
-    assert str(joined((one, other))) == (
+    assert join_validations((one, other)) == Validation(("a", "b", "c"), 2e-16, (("d", "why"),), "it is large")
+    assert validation_note(()).startswith("the capture was not checked")
+    assert str(join_validations((one, other))) == (
         "capture checked: 3 distinct calls on 6 draws each, largest difference 2e-16; not checked: d (why); whole "
         "program not run: it is large"
     )

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import rewright as rw
-from rewright.frontends.validation.record import of
+from rewright.frontends.validation.record import validation_of
 
 
 @pytest.mark.parametrize(
@@ -23,7 +23,7 @@ from rewright.frontends.validation.record import of
     ],
 )
 def test_a_call_is_checked_at_some_size(program: Callable[..., Any], shape: tuple[int, ...]) -> None:
-    record = of(rw.capture(program, (torch.empty(shape, device="meta"),)))
+    record = validation_of(rw.capture(program, (torch.empty(shape, device="meta"),)))
     assert record is not None
     assert record.calls
     assert record.skipped == ()

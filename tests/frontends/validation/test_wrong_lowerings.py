@@ -158,7 +158,7 @@ def test_a_wrong_lowering_is_found(
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
 ) -> None:
-    monkeypatch.setattr(calls, "cached", lambda framework: Store(tmp_path / "validated.txt", framework))
+    monkeypatch.setattr(calls, "open_store", lambda framework: Store(tmp_path / "validated.txt", framework))
     table = next(t for t in (tables.PURE, tables.VIEWS, tables.WRITES) if operator in t)
     monkeypatch.setitem(table, operator, mutation(table[operator]))
     with pytest.raises(

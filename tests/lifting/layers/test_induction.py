@@ -11,8 +11,8 @@ import pytest
 from rewright import ops
 from rewright.ir.graph import Graph
 from rewright.ir.placement import Mesh, Placement, RankProgram, place
-from rewright.refine.check import Proof, attempt, written
-from rewright.refine.relations.known import Relations, input_relations, output_expectations, settled
+from rewright.refine.check import Proof, attempt, prove_with_journal
+from rewright.refine.relations.known import Relations, complete_relations, input_relations, output_expectations
 from tests.programs import I64, Builder, Pair
 
 ROWS, HIDDEN, INNER = 3, 4, 8
@@ -123,7 +123,7 @@ def _backward(
 def claim(pair: Pair) -> tuple[Graph, RankProgram, Relations, dict[str, Placement]]:
     sequential, ranks = pair
     expected = output_expectations(sequential, ranks, None)
-    known = settled(sequential, ranks, input_relations(sequential, ranks, None), expected)
+    known = complete_relations(sequential, ranks, input_relations(sequential, ranks, None), expected)
     return sequential, ranks, known, expected
 
 
@@ -198,7 +198,7 @@ def test_layers_that_are_wired_otherwise_are_not_proved_by_those_that_are_lifted
     if proof.failed:
         assert proof.lifter.contraction is None or not proof.lifter.contract
         return
-    full = written(*claim(pair))
+    full = prove_with_journal(*claim(pair))
     assert not full.failed
     assert full.relations == proof.relations
 

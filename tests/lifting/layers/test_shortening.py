@@ -12,7 +12,7 @@ from rewright import ops
 from rewright.interp.program import run
 from rewright.interp.ranks import run_ranks
 from rewright.ir.graph import Graph, validate
-from rewright.lifting.layers.shortening import Shortened, layered, shortened
+from rewright.lifting.layers.shortening import Shortened, find_layers, shorten_programs
 from rewright.refine import alarm, objections
 from rewright.refine.engine import refine
 from tests.lifting.layers.test_induction import Wiring, deep
@@ -24,7 +24,7 @@ KEPT = {"0": "0", "1": "1", "8": "2"}
 
 def short(wiring: Wiring | None = None, *, backward: bool = True, table: bool = False) -> Shortened:
     sequential, program = deep(LAYERS, wiring=wiring, backward=backward, table=table)
-    return shortened(*layered(sequential, program.graphs))
+    return shorten_programs(*find_layers(sequential, program.graphs))
 
 
 def renamed(name: str) -> str:
@@ -79,7 +79,7 @@ def test_the_ranks_are_shortened_alike(backward: bool) -> None:
 
 def test_layers_that_do_not_repeat_are_not_shortened() -> None:
     sequential, program = deep(4)
-    assert layered(sequential, program.graphs) == ()
+    assert find_layers(sequential, program.graphs) == ()
 
 
 def test_a_large_pair_is_run_with_three_layers(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -97,7 +97,10 @@ def test_a_large_pair_without_layers_is_run_as_a_whole(monkeypatch: pytest.Monke
     assert claimed.status == "proved"
     assert not any("were not run" in note for note in claimed.notes)
     other = replace(program, graphs=tuple(map(with_sines, program.graphs)))
-    assert objections.objected(claimed, objections.Run(sequential, other, other.outputs), tmp_path).status != "proved"
+    assert (
+        objections.challenge_verdict(claimed, objections.Run(sequential, other, other.outputs), tmp_path).status
+        != "proved"
+    )
 
 
 def test_one_that_is_larger_than_that_is_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -120,6 +123,6 @@ def test_a_proof_of_many_wrong_layers_is_an_alarm(monkeypatch: pytest.MonkeyPatc
     sequential, program = deep(LAYERS)
     claimed = refine(sequential, program)
     other = replace(program, graphs=tuple(map(with_sines, program.graphs)))
-    verdict = objections.objected(claimed, objections.Run(sequential, other, other.outputs), tmp_path)
+    verdict = objections.challenge_verdict(claimed, objections.Run(sequential, other, other.outputs), tmp_path)
     assert verdict.status == "unknown"
     assert "3 of their 9 equal layers" in verdict.reason or verdict.reason.startswith(alarm.PREFIX)

@@ -76,7 +76,7 @@ def test_other_places(name: str) -> None:
     assert verdict(*(WRONG[name](r) for r in range(2))).status == "refuted"
 
 
-def test_places_below_nought_are_no_digits() -> None:
-    """A quotient of integers is cut off towards nought, so that places -3 to 2 have two blocks around nought."""
+def test_places_below_zero_are_no_digits() -> None:
+    """A quotient of integers is cut off towards zero, so that places -3 to 2 have two blocks around zero."""
     found = verdict(*(rank(6, 3, first=2 * r, ahead=-3) for r in range(2)))
     assert found.status != "proved"

@@ -69,9 +69,9 @@ def total(b: GraphBuilder, x: int) -> int:
 
 def by_position(b: GraphBuilder, x: int) -> int:
     kind = b.type(x)
-    place = rb.shifted(b, rb.scaled(b, rb.iota(b, kind.shape, kind.rank - 1), 2), -3)
+    place = rb.shift_by(b, rb.scale_by(b, rb.iota(b, kind.shape, kind.rank - 1), 2), -3)
     early = rb.compare(b, "LE", place, rb.iota(b, kind.shape, 0))
-    return rb.select(b, early, rb.scaled(b, x, 1.0), rb.splat_like(b, 0.0, x))
+    return rb.select(b, early, rb.scale_by(b, x, 1.0), rb.splat_like(b, 0.0, x))
 
 
 STEPS: list[Step] = [
@@ -152,17 +152,17 @@ def test_conversions_that_lose_digits_are_kept() -> None:
 def test_index_arithmetic_is_known_in_closed_form() -> None:
     b = SimplifyingBuilder()
     ramp = rb.iota(b, (3, 8), 1)
-    cut = rb.slice_axis(b, rb.shifted(b, rb.scaled(b, ramp, 3), 5), 1, 2, 8)
+    cut = rb.slice_axis(b, rb.shift_by(b, rb.scale_by(b, ramp, 3), 5), 1, 2, 8)
     assert b.affine(cut) == Affine(11, (0, 3))
     assert b.affine(rb.subtract(b, cut, cut)) == Affine(0, (0, 0))
-    assert b.affine(rb.compare(b, "LE", cut, rb.shifted(b, cut, 1))) == Affine(1, (0, 0))
+    assert b.affine(rb.compare(b, "LE", cut, rb.shift_by(b, cut, 1))) == Affine(1, (0, 0))
     assert b.affine(rb.compare(b, "LE", cut, rb.iota(b, (3, 6), 0))) is None
 
 
 def test_neighbouring_ramps_join_to_one() -> None:
     b = SimplifyingBuilder()
     ramp = rb.iota(b, (6,), 0)
-    before = rb.shifted(b, rb.slice_axis(b, ramp, 0, 0, 1), -1)
+    before = rb.shift_by(b, rb.slice_axis(b, ramp, 0, 0, 1), -1)
     assert b.affine(rb.concatenate(b, [before, ramp], 0)) == Affine(-1, (1,))
     assert b.affine(rb.concatenate(b, [ramp, ramp], 0)) is None
 
@@ -170,8 +170,8 @@ def test_neighbouring_ramps_join_to_one() -> None:
 def test_numbers_too_large_to_be_positions_are_left_alone() -> None:
     b = SimplifyingBuilder()
     ramp = rb.iota(b, (6,), 0, DType.I32)
-    assert b.affine(rb.scaled(b, ramp, 2**31 - 1)) is None
-    assert b.affine(rb.scaled(b, rb.iota(b, (6,), 0), 2**62)) is None
+    assert b.affine(rb.scale_by(b, ramp, 2**31 - 1)) is None
+    assert b.affine(rb.scale_by(b, rb.iota(b, (6,), 0), 2**62)) is None
 
 
 def test_symbolic_sizes() -> None:

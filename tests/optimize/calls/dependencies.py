@@ -309,7 +309,7 @@ def a_decorated_function() -> Case:
 
 
 def a_type_of_number() -> Case:
-    """Two and two point nought give other dtypes."""
+    """Two and two point zero give other dtypes."""
     state: dict[str, Any] = {"by": 2, "zero": 0.0}
 
     def program(x: torch.Tensor) -> Any:

@@ -22,7 +22,7 @@ from rewright.optimize.online.estimates import is_nonnegative
 from rewright.optimize.online.growing import Growth
 from rewright.optimize.phases import variants
 from rewright.optimize.planning.planner import Planner
-from rewright.optimize.planning.preparing import prepared
+from rewright.optimize.planning.preparing import prepare_graph
 from rewright.optimize.planning.reading import variable_index
 from rewright.optimize.planning.roles import Job, arrange
 from rewright.optimize.planning.splitting import split_plan
@@ -253,13 +253,13 @@ def test_a_moment_is_one_pass(program: Program, target: str) -> None:
 @pytest.mark.parametrize("program", MOMENTS)
 def test_pieces_of_a_moment_are_merged(program: Program) -> None:
     x = rows(0.5)
-    plan = Planner(prepared(rw.capture(program, (x,)))).plan()
+    plan = Planner(prepare_graph(rw.capture(program, (x,)))).plan()
 
     split = split_plan(plan, targets.machine("torch"), 3)
 
     assert len(split.kernels) > len(plan.kernels)
     assert not unproved_identity(split, [], 5.0, whole=False)
-    runner, _ = targets.runners("torch", split, None, targets.printed("torch", split, None))
+    runner, _ = targets.runners("torch", split, None, targets.print_kernels("torch", split, None))
     (found,) = runner(tensors_by_name(program, (x,), {})).values()
     torch.testing.assert_close(found.double(), program(x.double()), rtol=2e-5, atol=1e-5)
 
@@ -274,12 +274,12 @@ def test_the_mean_of_nothing_is_no_number_and_neither_is_what_follows_it(target:
 
     x = rows(0.5)
     kept = torch.arange(x.shape[-1]) >= torch.tensor([[0], [1600], [2100]])  # of the second row the last piece only
-    plan = Planner(prepared(rw.capture(deviations, (x, kept)))).plan()
+    plan = Planner(prepare_graph(rw.capture(deviations, (x, kept)))).plan()
 
     split = split_plan(plan, targets.machine("torch"), pieces)
 
     assert (len(split.kernels) > len(plan.kernels)) == (pieces > 1)
-    runner, _ = targets.runners(target, split, None, targets.printed(target, split, None))
+    runner, _ = targets.runners(target, split, None, targets.print_kernels(target, split, None))
     (found,) = runner(tensors_by_name(deviations, (x, kept), {})).values()
     torch.testing.assert_close(found, deviations(x, kept), rtol=2e-5, atol=1e-5, equal_nan=True)
 
@@ -370,7 +370,7 @@ def test_the_square_of_a_deviation_moves_by_that_of_the_difference_of_means() ->
     assert growth is not None and growth.each is not None
     ((mean, renewed),) = ((e.leaf, e.renewed) for e in growth.estimates)
     assert evaluate(growth.each, {mean.number: Fraction(1_000_000), renewed.number: Fraction(1_000_002)}) == 4
-    ((coefficient, _),) = growth.others  # of the sum of what is left of the mean, which is nought but for rounding
+    ((coefficient, _),) = growth.others  # of the sum of what is left of the mean, which is zero but for rounding
     assert evaluate(coefficient, {mean.number: Fraction(1_000_000), renewed.number: Fraction(1_000_002)}) == -4
 
 
@@ -395,7 +395,7 @@ def test_a_matrix_product_follows_the_mean_of_its_rows(target: targets.Target, p
     """The sum of ``(x - e) w`` moves by the sum of w, and never is a difference of sums of the size of the offset."""
     torch.manual_seed(0)
     x, m = torch.randn(50, 300) + offset, torch.randn(300, 48) / 17
-    plan = Planner(prepared(rw.capture(projected, (x, m)))).plan()
+    plan = Planner(prepare_graph(rw.capture(projected, (x, m)))).plan()
     assert [len(k.sweeps) for k in plan.kernels] == [1]
     assert any(r.is_shared for r in plan.kernels[0].sweeps[0].running)
 
@@ -403,7 +403,7 @@ def test_a_matrix_product_follows_the_mean_of_its_rows(target: targets.Target, p
 
     assert (len(split.kernels) > len(plan.kernels)) == (pieces > 1)
     assert not unproved_identity(split, [], 5.0, whole=False)
-    runner, _ = targets.runners(target, split, None, targets.printed(target, split, None))
+    runner, _ = targets.runners(target, split, None, targets.print_kernels(target, split, None))
     (found,) = runner({"x": x, "m": m}).values()
     exact = projected(x.double(), m.double())
     error, eager = ((y.double() - exact).abs().max() for y in (found, projected(x, m)))

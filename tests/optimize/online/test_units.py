@@ -9,7 +9,7 @@ from bench import attention
 from rewright.ir.types import DType
 from rewright.optimize.online.units import unit
 from rewright.optimize.planning.planner import Planner, reads_of
-from rewright.optimize.planning.preparing import prepared
+from rewright.optimize.planning.preparing import prepare_graph
 from rewright.optimize.planning.reading import variable_index
 from rewright.optimize.scalars.constants import closed_value
 from rewright.optimize.scalars.expressions import Bound, Expression, Table
@@ -72,7 +72,7 @@ def test_a_number_times_its_inverse_is_one_unless_there_is_none() -> None:
 def test_what_every_reader_computes_again_is_not_stored() -> None:
     args = attention.inputs("h2o", 24, 2, 32, torch.float32, "cpu", 1.0)
 
-    plan = Planner(prepared(rw.capture(attention.h2o, args))).plan()
+    plan = Planner(prepare_graph(rw.capture(attention.h2o, args))).plan()
 
     read = {p for step in plan.steps for p in reads_of(plan, step)} | set(plan.graph.outputs.values())
     views = {p for o in plan.graph.outputs.values() for p in plan.graph.nodes[o].operands}

@@ -14,7 +14,7 @@ import rewright as rw
 from rewright.ir.graph import Graph
 from rewright.optimize.planning.folding import digit_of, folded_axes, parted_axis
 from rewright.optimize.planning.planner import Planner
-from rewright.optimize.planning.preparing import prepared
+from rewright.optimize.planning.preparing import prepare_graph
 from rewright.optimize.proving.proofs import trust
 from rewright.terms.index import Index, Variable, quotient, remainder
 from tests.optimize.programs import normal
@@ -136,7 +136,7 @@ def test_another_digit_of_a_batch_of_heads_is_not_proved() -> None:
             spread = table[None, None, :] if turned else table[None, :, None]
             return torch.softmax(x * spread.expand(2, 2, 2, 5).reshape(8, 5), -1)
 
-        return prepared(rw.capture(program, (normal(8, 5, seed=1), normal(2, 5))))
+        return prepare_graph(rw.capture(program, (normal(8, 5, seed=1), normal(2, 5))))
 
     plan = Planner(keys(False)).plan()
     other = keys(True)

@@ -9,7 +9,7 @@ import torch
 import rewright as rw
 from rewright import ops
 from rewright.optimize import optimize
-from rewright.optimize.planning.preparing import prepared
+from rewright.optimize.planning.preparing import prepare_graph
 
 
 def test_a_place_is_looked_up_where_it_was_found() -> None:
@@ -34,7 +34,7 @@ def test_axes_side_by_side_are_one_where_no_loop_goes_over_some_of_them() -> Non
         return torch.special.entr(torch.softmax(x, -1)).sum((-2, -1))
 
     def longest(program: Callable[[torch.Tensor], torch.Tensor], x: torch.Tensor) -> int:
-        graph = prepared(rw.capture(program, (x,)))
+        graph = prepare_graph(rw.capture(program, (x,)))
         read = [graph.nodes[n.operands[0]].type.shape for n in graph.nodes if isinstance(n.op, ops.Reduce)]
         return max(int(str(shape[-1])) for shape in read)
 

@@ -12,7 +12,7 @@ import torch
 import rewright as rw
 from rewright.optimize.planning.costs import Machine, pieces_for
 from rewright.optimize.planning.planner import Plan, Planner
-from rewright.optimize.planning.preparing import prepared
+from rewright.optimize.planning.preparing import prepare_graph
 from rewright.optimize.planning.splitting import split_plan
 from rewright.optimize.proving.proofs import unproved_identity
 from rewright.optimize.proving.regraph import regraph
@@ -26,11 +26,11 @@ WIDE = Machine("a wide machine", 128, 1e10, 1e11, 1e-6, 16, 8)
 
 
 def plan_of(program: Callable[..., Any], args: tuple[torch.Tensor, ...]) -> Plan:
-    return Planner(prepared(rw.capture(program, args))).plan()
+    return Planner(prepare_graph(rw.capture(program, args))).plan()
 
 
 def run(plan: Plan, target: targets.Target, program: Callable[..., Any], args: tuple[torch.Tensor, ...]) -> Any:
-    runner, _ = targets.runners(target, plan, None, targets.printed(target, plan, None))
+    runner, _ = targets.runners(target, plan, None, targets.print_kernels(target, plan, None))
     return list(runner(tensors_by_name(program, args, {})).values())
 
 

@@ -11,7 +11,7 @@ from rewright import ops
 from rewright.interp.program import run
 from rewright.ir.graph import Graph
 from rewright.optimize.planning.planner import Planner
-from rewright.optimize.planning.preparing import prepared
+from rewright.optimize.planning.preparing import prepare_graph
 from rewright.optimize.proving.proofs import trust
 from rewright.optimize.proving.regraph import regraph
 from rewright.optimize.running.checking import draw
@@ -26,7 +26,7 @@ POOLS = {
 
 
 def written(program: object) -> tuple[Graph, Graph]:
-    graph = prepared(rw.capture(program, (normal(2, 3, 41),)))
+    graph = prepare_graph(rw.capture(program, (normal(2, 3, 41),)))
     return graph, regraph(Planner(graph).plan(), as_computed=False)
 
 

@@ -12,7 +12,7 @@ import torch
 
 from rewright.ops.functions import FUNCTIONS
 from rewright.optimize.printing.cpp.runtime import HEADER
-from rewright.optimize.printing.triton.helpers import needed
+from rewright.optimize.printing.triton.helpers import needed_helpers
 from rewright.optimize.running.building import build, compiler
 from tests.ops.drawn import arguments, is_of_integers, values
 
@@ -67,4 +67,4 @@ def test_triton(name: str) -> None:
     assert set(re.findall(r"\{(\d)\}", triton.text)) == {str(k) for k in range(function.operands.count)}
     helper = re.search(r"\bdef (\w+)\(", triton.source)
     assert helper[1] in triton.text if helper else "_(" not in triton.text
-    assert needed(triton.text).strip() == triton.source.strip()
+    assert needed_helpers(triton.text).strip() == triton.source.strip()

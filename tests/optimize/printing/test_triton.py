@@ -31,17 +31,17 @@ triton_launch.small_tiles = lambda kernel: described if kernel.has_products else
 CODE = """
 import sys, torch, rewright as rw
 from rewright.optimize.planning.planner import Planner
-from rewright.optimize.planning.preparing import prepared
-from rewright.optimize.running.triton_launch import compiled
+from rewright.optimize.planning.preparing import prepare_graph
+from rewright.optimize.running.triton_launch import compile_kernel
 from rewright.optimize.running.triton_tuning import Tiles
 from tests.optimize.programs import PROGRAMS
 program, _ = PROGRAMS["causal"]()
 args = tuple(torch.empty(1, 2, 256, 64, dtype=torch.float16, device="meta") for _ in range(3))
-plan = Planner(prepared(rw.capture(program, args))).plan()
+plan = Planner(prepare_graph(rw.capture(program, args))).plan()
 for kernel in plan.kernels:
     for capability in map(int, sys.argv[1:]):
         for tiles in (Tiles(64, 64, 4, 2), Tiles(128, 64, 8, 3, descriptors=True, ahead=True)):
-            made = compiled(plan, kernel, capability, tiles)
+            made = compile_kernel(plan, kernel, capability, tiles)
             assert made.metadata.shared <= 232448, made.metadata.shared
             assert any(word in made.asm["ptx"] for word in ("wgmma.mma_async", "mma.sync", "tcgen05.mma")), kernel.name
             copied = tiles.descriptors and capability >= 90  # by the device, tile by tile
@@ -50,19 +50,19 @@ for kernel in plan.kernels:
 PLACES = """
 import sys, torch, rewright as rw
 from rewright.optimize.planning.planner import Planner
-from rewright.optimize.planning.preparing import prepared
-from rewright.optimize.running.triton_launch import compiled
+from rewright.optimize.planning.preparing import prepare_graph
+from rewright.optimize.running.triton_launch import compile_kernel
 x = torch.empty(64, 4096, dtype=torch.float16, device="meta")
-plan = Planner(prepared(rw.capture(lambda x: tuple(x.max(-1)), (x,)))).plan()
+plan = Planner(prepare_graph(rw.capture(lambda x: tuple(x.max(-1)), (x,)))).plan()
 assert [len(kernel.sweeps) for kernel in plan.kernels] == [1]
 for capability in (80, 90, 100):
-    compiled(plan, plan.kernels[0], capability)
+    compile_kernel(plan, plan.kernels[0], capability)
 """
 PIECES = """
 import sys, torch, rewright as rw
 from rewright.optimize.running import targets
 from rewright.optimize.planning.planner import Planner
-from rewright.optimize.planning.preparing import prepared
+from rewright.optimize.planning.preparing import prepare_graph
 from rewright.optimize.planning.splitting import split_plan
 from tests.optimize.programs import PROGRAMS
 from tests.optimize.planning.test_splitting import plan_of, run, tensors
@@ -77,22 +77,22 @@ CHEAPER = """
 import sys, torch, rewright as rw
 from rewright.optimize.running import targets
 from rewright.optimize.planning.planner import Planner
-from rewright.optimize.planning.preparing import prepared
+from rewright.optimize.planning.preparing import prepare_graph
 from rewright.optimize.proving.rewriting import rewritten
 from rewright.optimize.planning.splitting import split_plan
-from rewright.optimize.running.triton_launch import compiled, module_text
+from rewright.optimize.running.triton_launch import compile_kernel, module_text
 from rewright.optimize.running.triton_tuning import Tiles
 from tests.optimize.programs import PROGRAMS
 program, _ = PROGRAMS["decode"]()
 q, k = (torch.empty(1, 4, n, 64, dtype=torch.float16, device="meta") for n in (1, 10000))
-plan = Planner(prepared(rw.capture(program, (q, k, k)))).plan()
+plan = Planner(prepare_graph(rw.capture(program, (q, k, k)))).plan()
 split = split_plan(rewritten(plan).plan, targets.machine("cuda"))
 assert len(split.kernels) == 2
 text = module_text(split)
 assert "tl.exp2(" in text and "tl.exp(" not in text
 for kernel in split.kernels:
     for capability in (80, 90, 100):
-        made = compiled(split, kernel, capability)
+        made = compile_kernel(split, kernel, capability)
         assert made.metadata.shared <= 232448, made.metadata.shared
         units = any(word in made.asm["ptx"] for word in ("wgmma.mma_async", "mma.sync", "tcgen05.mma"))
         assert units == (kernel.features is not None), kernel.name
@@ -115,15 +115,15 @@ agrees(found(*arguments(150), bias), biased(*arguments(150), bias))
 MASKED_CODE = """
 import sys, torch, rewright as rw
 from rewright.optimize.planning.planner import Planner
-from rewright.optimize.planning.preparing import prepared
-from rewright.optimize.running.triton_launch import compiled, module_text
+from rewright.optimize.planning.preparing import prepare_graph
+from rewright.optimize.running.triton_launch import compile_kernel, module_text
 from tests.optimize.scalars.test_finite import program, random_mask, selected
 args = tuple(torch.empty(1, 2, 512, 64, dtype=torch.float16, device="meta") for _ in range(3))
-plan = Planner(prepared(rw.capture(program(selected, lambda i, j: (j < i) & (j // 64 == i // 64)), args))).plan()
+plan = Planner(prepare_graph(rw.capture(program(selected, lambda i, j: (j < i) & (j // 64 == i // 64)), args))).plan()
 assert "sound" in module_text(plan)
 for kernel in plan.kernels:
     for capability in (80, 90, 100):
-        compiled(plan, kernel, capability)
+        compile_kernel(plan, kernel, capability)
 """
 WITH_NAN = """
 import torch, rewright as rw
@@ -157,15 +157,15 @@ for mine, expected in zip(found(x), program(x.double())):
 COMPILED_EDGES = """
 import sys, torch, rewright as rw
 from rewright.optimize.planning.planner import Planner
-from rewright.optimize.planning.preparing import prepared
-from rewright.optimize.running.triton_launch import compiled
+from rewright.optimize.planning.preparing import prepare_graph
+from rewright.optimize.running.triton_launch import compile_kernel
 def program(x):
     y = torch.round(torch.tanh(x)) + torch.expm1(x) * torch.log1p(x.abs()) + torch.pow(x.abs(), 0.37)
     return torch.where(torch.isfinite(y), y, 0.0)
-plan = Planner(prepared(rw.capture(program, (torch.empty(64, 4096, device="meta"),)))).plan()
+plan = Planner(prepare_graph(rw.capture(program, (torch.empty(64, 4096, device="meta"),)))).plan()
 for kernel in plan.kernels:
     for capability in (80, 90, 100):
-        compiled(plan, kernel, capability)
+        compile_kernel(plan, kernel, capability)
 """
 
 

@@ -14,7 +14,7 @@ import torch
 
 import rewright as rw
 from rewright.optimize.planning.planner import Planner
-from rewright.optimize.planning.preparing import prepared
+from rewright.optimize.planning.preparing import prepare_graph
 from rewright.optimize.printing.tiles.kernel import lower
 from rewright.optimize.printing.triton.renderer import render
 
@@ -24,10 +24,10 @@ LOOP = re.compile(r"( +)for begin in tl\.range\((.*), BN, num_stages=AHEAD\):")
 
 
 class Place(int):
-    """An index on a device, where quotients of what is below nought are others than Python's."""
+    """An index on a device, where quotients of what is below zero are others than Python's."""
 
     def __floordiv__(self, other: int) -> Place:
-        assert self >= 0, "a quotient of an index below nought"
+        assert self >= 0, "a quotient of an index below zero"
         return Place(int(self) // int(other))
 
     def __add__(self, other: int) -> Place:
@@ -70,7 +70,7 @@ def kernel_text(mask: Mask, rows: int, lanes: int, other: float = -float("inf"))
         return (q @ k.T).masked_fill(~mask(i, j), other).softmax(-1) @ v
 
     args = tuple(torch.empty(n, 16, device="meta") for n in (rows, lanes, lanes))
-    plan = Planner(prepared(rw.capture(run, args))).plan()
+    plan = Planner(prepare_graph(rw.capture(run, args))).plan()
     (kernel,) = plan.kernels
     return render(lower(plan, kernel))
 

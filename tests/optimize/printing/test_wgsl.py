@@ -11,7 +11,7 @@ import torch
 import rewright as rw
 from rewright.ir.errors import RewrightError
 from rewright.optimize.planning.planner import Planner
-from rewright.optimize.planning.preparing import prepared
+from rewright.optimize.planning.preparing import prepare_graph
 from rewright.optimize.printing.loops.context import Tiling
 from rewright.optimize.printing.loops.kernel import lower
 from rewright.optimize.printing.statements import Name, call
@@ -65,7 +65,7 @@ TYPES = frozenset(["f32", "i32", "u32", "bool", "vec3", "read_write", "group", "
 
 def modules(program: Program) -> Iterator[str]:
     """The modules of all kernels of a program, without comments."""
-    plan = Planner(prepared(rw.capture(*program))).plan()
+    plan = Planner(prepare_graph(rw.capture(*program))).plan()
     for kernel in plan.kernels:
         yield re.sub("//.*", "", render(lower(plan.graph, plan.table, kernel, Tiling(8, 16))))
 

@@ -15,7 +15,7 @@ from rewright.ir.types import DType, TensorType
 from rewright.optimize import api
 from rewright.optimize.planning import planner as planning
 from rewright.optimize.planning.planner import KernelStep, LibraryStep, Plan, Planner
-from rewright.optimize.planning.preparing import prepared
+from rewright.optimize.planning.preparing import prepare_graph
 from rewright.optimize.proving.proofs import Trust
 from rewright.optimize.report import kernel_lines
 from rewright.optimize.running.execution import TORCH, library, tensor_of
@@ -33,7 +33,7 @@ ARGS = normal(9, 16), normal(9, 16, seed=1), normal(9, 16, seed=2)
 
 
 def test_a_tensor_that_is_not_proved_is_computed_by_a_library(monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = Planner(prepared(rw.capture(program, ARGS))).plan()
+    whole = Planner(prepare_graph(rw.capture(program, ARGS))).plan()
     tanh = next(p for p, node in enumerate(whole.graph.nodes) if isinstance(node.op, ops.Tanh))
     usual = api.trust
 
@@ -56,7 +56,7 @@ def test_a_mask_that_a_library_reads_too_is_still_known_in_kernels() -> None:
         weights = torch.softmax((q @ k.T / 4).masked_fill(~kept, float("-inf")), -1)
         return weights @ k, torch.where(kept, y, 1.0)
 
-    graph = prepared(rw.capture(masked, (*ARGS[:2], normal(9, 9))))
+    graph = prepare_graph(rw.capture(masked, (*ARGS[:2], normal(9, 9))))
     chosen = graph.outputs["output.1"]
     assert isinstance(graph.nodes[chosen].op, ops.Select)
     plan = Planner(graph, frozenset({chosen})).plan()
@@ -182,7 +182,7 @@ def test_reductions_that_are_alike_are_stored_in_one_round(monkeypatch: pytest.M
 
     args = normal(2, 9, 8, 4), normal(2, 9, 4, seed=1), normal(8, 6, seed=2)
     monkeypatch.setattr(planning.Reader, "root", counted)
-    graph = prepared(rw.capture(scan, args))
+    graph = prepare_graph(rw.capture(scan, args))
     Planner(graph).plan()
 
     assert read.count(graph.outputs["output"]) <= 3

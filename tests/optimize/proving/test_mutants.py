@@ -11,7 +11,7 @@ import torch
 import rewright as rw
 from rewright.optimize.kernel import Kernel, Running, Sweep
 from rewright.optimize.planning.planner import KernelStep, Plan, Planner
-from rewright.optimize.planning.preparing import prepared
+from rewright.optimize.planning.preparing import prepare_graph
 from rewright.optimize.planning.roles import Cut, Job, arrange
 from rewright.optimize.planning.splitting import split_plan
 from rewright.optimize.proving.proofs import trust, unproved_identity
@@ -25,7 +25,7 @@ Change = Callable[[Table, Expression], Expression | None]
 
 def plan_of(name: str) -> Plan:
     program, args = PROGRAMS[name]()
-    return Planner(prepared(rw.capture(program, args))).plan()
+    return Planner(prepare_graph(rw.capture(program, args))).plan()
 
 
 def with_kernel(plan: Plan, number: int, kernel: Kernel) -> Plan:
@@ -122,7 +122,7 @@ def differs(plan: Plan, wrong: Plan, name: str) -> bool:
     inputs = tensors_by_name(program, args, {})
     found: list[list[torch.Tensor]] = []
     for each in (plan, wrong):
-        runner, _ = targets.runners("torch", each, None, targets.printed("torch", each, None))
+        runner, _ = targets.runners("torch", each, None, targets.print_kernels("torch", each, None))
         found.append(list(runner(inputs).values()))
     pairs = zip(*found, strict=True)
     return not all(torch.allclose(a.double(), b.double(), atol=1e-6, equal_nan=True) for a, b in pairs)
@@ -230,7 +230,7 @@ def test_no_state_that_follows_otherwise_is_proved(kind: str) -> None:
             assert trust(wrong, seconds=1.0).evidence == "tested", name
             tried += 1
     program, args = PROGRAMS["largest"]()
-    places = Planner(prepared(rw.capture(program, args))).plan()
+    places = Planner(prepare_graph(rw.capture(program, args))).plan()
     for wrong in states(places, UPDATES[kind]):
         assert unproved_identity(wrong, [], 1.0, whole=False)
         tried += 1

@@ -14,7 +14,7 @@ from bench import attention
 from rewright.ir.types import DType
 from rewright.optimize.planning.costs import operations
 from rewright.optimize.planning.planner import Plan, Planner
-from rewright.optimize.planning.preparing import prepared
+from rewright.optimize.planning.preparing import prepare_graph
 from rewright.optimize.planning.reading import variable_index
 from rewright.optimize.proving.laws import laws
 from rewright.optimize.proving.rewrite_proofs import unproved_rewrite
@@ -104,7 +104,7 @@ def test_numbers_are_not_rounded_before_they_are_printed() -> None:
 
 
 def plan_of(program: Any, args: Any) -> Plan:
-    return Planner(prepared(rw.capture(program, args))).plan()
+    return Planner(prepare_graph(rw.capture(program, args))).plan()
 
 
 def variant(name: str, dtype: torch.dtype) -> Plan:

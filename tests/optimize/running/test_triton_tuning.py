@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rewright.optimize.running.triton_tuning import Tiles, remembered
+from rewright.optimize.running.triton_tuning import Tiles, recall_or_measure
 
 CHOICES = [Tiles(16, 64), Tiles(32, 128, 8, 3)]
 
@@ -18,8 +18,8 @@ def never() -> Tiles:
 def test_a_choice_is_measured_once(tmp_path: Path) -> None:
     path = tmp_path / "kernels" / "key.tiles.json"
 
-    assert remembered(path, CHOICES, lambda: CHOICES[1]) == CHOICES[1]
-    assert remembered(path, CHOICES, never) == CHOICES[1]
+    assert recall_or_measure(path, CHOICES, lambda: CHOICES[1]) == CHOICES[1]
+    assert recall_or_measure(path, CHOICES, never) == CHOICES[1]
     assert [p.name for p in path.parent.iterdir()] == ["key.tiles.json"]
 
 
@@ -28,12 +28,12 @@ def test_what_is_no_choice_is_measured_again(tmp_path: Path, text: str) -> None:
     path = tmp_path / "key.tiles.json"
     path.write_text(text)
 
-    assert remembered(path, CHOICES, lambda: CHOICES[0]) == CHOICES[0]
-    assert remembered(path, CHOICES, never) == CHOICES[0]
+    assert recall_or_measure(path, CHOICES, lambda: CHOICES[0]) == CHOICES[0]
+    assert recall_or_measure(path, CHOICES, never) == CHOICES[0]
 
 
 def test_what_cannot_be_measured_leaves_no_file(tmp_path: Path) -> None:
     with pytest.raises(AssertionError):
-        remembered(tmp_path / "key.tiles.json", CHOICES, never)
+        recall_or_measure(tmp_path / "key.tiles.json", CHOICES, never)
 
     assert not list(tmp_path.iterdir())

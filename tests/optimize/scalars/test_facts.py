@@ -14,7 +14,7 @@ from rewright.ops.facts import REAL
 from rewright.optimize.planning.reading import variable_index
 from rewright.optimize.scalars.expressions import Bound, Expression, Table
 from rewright.optimize.scalars.facts import Known, facts_of_tensors
-from rewright.optimize.scalars.values import is_no_number, under
+from rewright.optimize.scalars.values import is_no_number, specialise
 from tests.optimize.programs import normal
 
 INF = math.inf
@@ -84,7 +84,7 @@ def test_a_function_of_any_real_number_and_a_constant_may_be_one_number(
     taken: list[Expression] = []
     value = s.f(op, s.number(constant), s.x)
 
-    found = under(s.table, value, {}, taken)
+    found = specialise(s.table, value, {}, taken)
 
     assert (found.value if found.op == "constant" else None) == expected
     assert taken == ([] if expected is None else [value] if op == "divide" else [s.x])

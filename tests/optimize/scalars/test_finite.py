@@ -12,7 +12,7 @@ import torch
 import rewright as rw
 from rewright.optimize.phases import variants
 from rewright.optimize.planning.planner import Plan, Planner
-from rewright.optimize.planning.preparing import prepared
+from rewright.optimize.planning.preparing import prepare_graph
 from rewright.optimize.printing.tiles.kernel import lower
 from rewright.optimize.printing.triton.renderer import render
 from rewright.optimize.running.targets import Target
@@ -142,7 +142,7 @@ def test_padding_that_is_read_leaves_nothing_of_a_row(target: Target) -> None:
 
 
 def plan_of(run: Callable[..., Any], args: tuple[torch.Tensor, ...]) -> Plan:
-    return Planner(prepared(rw.capture(run, args))).plan()
+    return Planner(prepare_graph(rw.capture(run, args))).plan()
 
 
 def asked(plan: Plan) -> list[bool]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rewright.optimize.scalars.ranges import decided, joined_digits, settled, span
+from rewright.optimize.scalars.ranges import decide_sign, joined_digits, simplify_index, span
 from rewright.terms.index import Index, Quotient, Remainder, Variable, quotient, remainder
 
 X, Y = (Index(0, ((Variable(name), 1),)) for name in "xy")
@@ -45,24 +45,24 @@ CASES = {
 def test_digits_that_say_nothing_are_gone(case: str) -> None:
     index, expected = CASES[case]
 
-    found = settled(index, RANGES)
+    found = simplify_index(index, RANGES)
 
     assert found == expected
     assert all(value(found, x, y) == value(index, x, y) for x in range(32) for y in range(4))
 
 
 def test_a_loop_of_unknown_size_is_left_alone() -> None:
-    assert settled(quotient(X, 32), {}) == quotient(X, 32)
-    assert span(X, {}) is None and decided(X, True, {}) is None
+    assert simplify_index(quotient(X, 32), {}) == quotient(X, 32)
+    assert span(X, {}) is None and decide_sign(X, True, {}) is None
 
 
 def test_a_condition_is_decided_where_it_has_one_value() -> None:
-    assert decided(X, True, RANGES) is True
-    assert decided(X - 32, True, RANGES) is False
-    assert decided(X - 31, True, RANGES) is None
-    assert decided(X - 32, False, RANGES) is False
-    assert decided(X - 3, False, RANGES) is None
-    assert decided(Index(0), False, RANGES) is True
+    assert decide_sign(X, True, RANGES) is True
+    assert decide_sign(X - 32, True, RANGES) is False
+    assert decide_sign(X - 31, True, RANGES) is None
+    assert decide_sign(X - 32, False, RANGES) is False
+    assert decide_sign(X - 3, False, RANGES) is None
+    assert decide_sign(Index(0), False, RANGES) is True
 
 
 def test_digits_of_other_numbers_stay_apart() -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from rewright import ops
 from rewright.ir.types import DType
-from rewright.ops.facts import REAL, UNKNOWN, Facts, between
+from rewright.ops.facts import REAL, UNKNOWN, Facts, facts_between
 from tests.proof.rewriting.law_parts import I64, POSITIVE, ROWS, SIZE, B, F, Part
 
 ROW = (ROWS, SIZE)
@@ -53,11 +53,11 @@ def decreasing(b: Part) -> int:
 
 
 def of_any_sign(b: Part) -> int:
-    return b.chosen(b.of(ops.Multiply(), b.read("x"), scale(b, between(-1, 1))))
+    return b.chosen(b.of(ops.Multiply(), b.read("x"), scale(b, facts_between(-1, 1))))
 
 
-def by_nought(b: Part) -> int:
-    return b.chosen(b.of(ops.Multiply(), b.read("x"), scale(b, between(0, 1))))
+def by_zero(b: Part) -> int:
+    return b.chosen(b.of(ops.Multiply(), b.read("x"), scale(b, facts_between(0, 1))))
 
 
 def by_infinity(b: Part) -> int:
@@ -83,7 +83,7 @@ def no_function(b: Part) -> int:
 
 def of_integers(b: Part) -> int:
     """Floats that become the same integer are equal then."""
-    return b.chosen(b.of(ops.Convert(I64), b.read("x", known=between(-9, 9))))
+    return b.chosen(b.of(ops.Convert(I64), b.read("x", known=facts_between(-9, 9))))
 
 
 # --- fillings
@@ -96,7 +96,7 @@ def kept_rows(b: Part, filled: float, known: Facts, keep: int = 2, dtype: DType 
     return b.values(b.of(ops.Select(), kept, b.read("x", known=known), b.number(filled)))
 
 
-def filled_with_nought(b: Part) -> int:
+def filled_with_zero(b: Part) -> int:
     return kept_rows(b, 0.0, replace(POSITIVE, plus_infinity=True))
 
 
@@ -136,7 +136,7 @@ def fewer_kept(b: Part) -> int:
     return kept_rows(b, 0.0, POSITIVE, keep=1)
 
 
-def marked_with_nought(b: Part) -> int:
+def marked_with_zero(b: Part) -> int:
     return kept_rows(b, 0.0, POSITIVE, dtype=F, mark=0)
 
 
@@ -145,7 +145,7 @@ def given_mask(b: Part) -> int:
 
 
 def bits_turned(b: Part) -> int:
-    """Every bit of one turned is no nought, so that all are dropped."""
+    """Every bit of one turned is no zero, so that all are dropped."""
     marks = b.marks(b.chosen(b.read("y"), 2), DType.I32)
     dropped = b.of(ops.Convert(B), b.of(ops.Not(), marks))
     return b.values(b.of(ops.Select(), dropped, b.number(0.0), b.read("x", known=POSITIVE)))

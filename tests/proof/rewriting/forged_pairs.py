@@ -96,7 +96,7 @@ PAIRS: dict[str, Callable[[], tuple[Graph, Graph]]] = {
         lambda x: torch.softmax(x, -1).topk(2).indices, lambda x: (3 * x + 1).topk(2).indices, X
     ),
     "fillings": lambda: (masked_fill.routed(0.0), masked_fill.routed(-math.inf)),
-    "endless": lambda: (
+    "infinite": lambda: (
         mask_values.attention(mask_values.filled(-1e9)), mask_values.attention(mask_values.added(-1e4 - 1))
     ),
     "orders": lambda: _pair(

@@ -11,11 +11,11 @@ from typing import Any, cast
 from rewright import ops
 from rewright.equiv.certificate import EquivalenceCertificate, equivalence_of, equivalence_table
 from rewright.equiv.inputs.weights import WeightMap
-from rewright.equiv.statement import Stated, stated
+from rewright.equiv.statement import Stated, unify_inputs
 from rewright.ir.digest import digest
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph, GraphBuilder
-from rewright.ops.facts import NOTHING, REAL, TRUTH, UNKNOWN, Facts, between, of_values
+from rewright.ops.facts import NOTHING, REAL, TRUTH, UNKNOWN, Facts, facts_between, of_values
 from rewright.proof.rewriting.evidence import LAW, NUMBERS, PROVED
 from rewright.proof.rewriting.laws import LAWS
 from rewright.proof.rewriting.lemma import Given, Lemma
@@ -28,10 +28,11 @@ from tests.proof.tampering import tampered
 
 EVIDENCE = (PROVED, NUMBERS, *(LAW + name for name in LAWS), LAW, "given", "proved ")
 _FACTS: tuple[Facts, ...] = (
-    NOTHING, REAL, TRUTH, UNKNOWN, of_values([0]), of_values([1]), between(1, 0), between(0, 1, zero=False),
-    between(-1e-7, 1e-7), between(1 - 1e-7, 1 + 1e-7), between(0, 2**60, whole=True), of_values([float("inf")]),
-    of_values([-float("inf")]), of_values([float("nan")]), between(-(10**400), 10**400, whole=True),
-    between(float("nan"), float("nan")), replace(NOTHING, plus_infinity=True, minus_infinity=True),
+    NOTHING, REAL, TRUTH, UNKNOWN, of_values([0]), of_values([1]), facts_between(1, 0), facts_between(0, 1, zero=False),
+    facts_between(-1e-7, 1e-7), facts_between(1 - 1e-7, 1 + 1e-7), facts_between(0, 2**60, whole=True),
+    of_values([float("inf")]), of_values([-float("inf")]), of_values([float("nan")]),
+    facts_between(-(10**400), 10**400, whole=True), facts_between(float("nan"), float("nan")),
+    replace(NOTHING, plus_infinity=True, minus_infinity=True)
 )  # fmt: skip
 Rewritings = tuple[Rewriting, ...]
 
@@ -61,7 +62,7 @@ def _wrong(case: Case, random: Random) -> tuple[int, list[Graph]] | None:
 
 
 def _base(left: Graph, right: Graph) -> Stated:
-    return stated(left, alone(right), WeightMap(()), None)
+    return unify_inputs(left, alone(right), WeightMap(()), None)
 
 
 def _forged(case: Case, sides: Sequence[Graph], rewritings: Rewritings, *, moves: bool) -> Forgery:

@@ -9,8 +9,8 @@ from typing import Any
 from rewright.equiv.audit import audit
 from rewright.equiv.certificate import EquivalenceCertificate
 from rewright.equiv.inputs.weights import WeightMap
-from rewright.equiv.rewrites.ranges import Ranges, told
-from rewright.equiv.statement import Stated, Values, stated
+from rewright.equiv.rewrites.ranges import Ranges, describe
+from rewright.equiv.statement import Stated, Values, unify_inputs
 from rewright.ir.digest import digest
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
@@ -20,10 +20,10 @@ from rewright.proof.compared import is_about
 from rewright.proof.ledger import Refused
 from rewright.proof.rewriting.evidence import NUMBERS, Checked
 from rewright.proof.rewriting.lemma import Lemma
-from rewright.proof.rewriting.numbers.closed import Taken, closed, said
-from rewright.proof.rewriting.replay import Replayed, passing, removed, sentences
-from rewright.proof.rewriting.stages import Rewriting, Splice, Stage, spliced
-from rewright.proof.wrapping import counted
+from rewright.proof.rewriting.numbers.closed import Taken, compare_closed, taken_sentences
+from rewright.proof.rewriting.replay import Replayed, lost_needs, passing, sentences
+from rewright.proof.rewriting.stages import Rewriting, Splice, Stage, splice_stage
+from rewright.proof.wrapping import insert_wrapping
 from rewright.refine import refine
 
 MESH = Mesh.of({"rank": 1})
@@ -45,10 +45,10 @@ def unchecked(graph: Graph, rewriting: Rewriting, ranges: Ranges) -> list[Graph]
     """A program before, between and after stages that nobody checks."""
     found = [graph]
     for one in rewriting.before:
-        found.append(spliced(found[-1], one))
-    found.append(counted(found[-1], ranges))
+        found.append(splice_stage(found[-1], one))
+    found.append(insert_wrapping(found[-1], ranges))
     for one in rewriting.after:
-        found.append(spliced(found[-1], one))
+        found.append(splice_stage(found[-1], one))
     return found
 
 
@@ -76,7 +76,7 @@ def forged(
     program = right if isinstance(right, RankProgram) else alone(right)
     bounds = ranges or {}
     try:
-        base = stated(left, program, WeightMap(()), tables if any(tables) else None)
+        base = unify_inputs(left, program, WeightMap(()), tables if any(tables) else None)
         after = [unchecked(g, r, bounds) for g, r in zip(base.graphs, rewritings, strict=True)]
         core = core_of(after[0][-1], replace(base.right, graphs=tuple(one[-1] for one in after[1:])))
         if core is None:
@@ -104,8 +104,10 @@ def sealed_for(
     program = replace(base.right, graphs=tuple(after[1:]))
     if not is_about(core, after[0], program, Checked(), counts=False):
         return None
-    gone = removed(base.graphs, after)
-    wanted = tuple(dict.fromkeys((*told(ranges), *said(numbers(rewritings)), *sentences(gone), *sentences(between))))
+    gone = lost_needs(base.graphs, after)
+    wanted = tuple(
+        dict.fromkeys((*describe(ranges), *taken_sentences(numbers(rewritings)), *sentences(gone), *sentences(between)))
+    )
     known: dict[str, Any] = {f.name: getattr(core, f.name) for f in fields(Certificate)}
     return EquivalenceCertificate(
         **{**known, "rewritings": tuple(rewritings)},
@@ -120,7 +122,7 @@ def sealed_for(
 def numbers(rewritings: Sequence[Rewriting]) -> list[Taken]:
     """What lemmas of numbers take for granted, as the forger knows it."""
     lemmas = [lemma for one in rewritings for lemma in one.lemmas if lemma.evidence == NUMBERS]
-    return [one for lemma in lemmas for one in closed(lemma) or ()]
+    return [one for lemma in lemmas for one in compare_closed(lemma) or ()]
 
 
 def why_refused(certificate: EquivalenceCertificate, left: Graph, right: Graph | RankProgram) -> str | None:

@@ -11,12 +11,12 @@ from rewright.ir.dims import Shape
 from rewright.ir.graph import Graph, GraphBuilder
 from rewright.ir.operator import Operator
 from rewright.ir.types import DType, TensorType
-from rewright.ops.facts import REAL, UNKNOWN, Facts, between
-from rewright.proof.rewriting.laws import LAWS, remade
+from rewright.ops.facts import REAL, UNKNOWN, Facts, facts_between
+from rewright.proof.rewriting.laws import LAWS, remake
 
 F, B, I64 = DType.F64, DType.BOOL, DType.I64
 ROWS, SIZE = 3, 4
-POSITIVE = between(0, 50, zero=False)
+POSITIVE = facts_between(0, 50, zero=False)
 Write = Callable[["Part"], int]
 
 
@@ -52,7 +52,7 @@ class Part(GraphBuilder):
         return self.add(op, base, places, updates)
 
     def marks(self, places: int, dtype: DType = B, shape: Shape = (ROWS, SIZE), value: float = 1) -> int:
-        """Ones, or truths, at places of each row, and noughts elsewhere."""
+        """Ones, or truths, at places of each row, and zeros elsewhere."""
         ones = self.number(value, self.type(places).shape, dtype)
         return self.written(self.number(0, shape, dtype), places, ones)
 
@@ -82,7 +82,7 @@ class Small:
     def made(self, law: str) -> Graph | None:
         """The program with its output made another way; None where the law says nothing of it."""
         known = facts_of(self.graph, Setting(given=self.given, floats=UNKNOWN, assumes=True))
-        return remade(self.graph, LAWS[law](self.graph, known))
+        return remake(self.graph, LAWS[law](self.graph, known))
 
 
 def small(write: Write, k: int = 2) -> Small:

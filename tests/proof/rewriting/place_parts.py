@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rewright import ops
 from rewright.ir.types import DType, TensorType
-from rewright.ops.facts import UNKNOWN, between
+from rewright.ops.facts import UNKNOWN, facts_between
 from tests.proof.rewriting.law_parts import I64, ROWS, SIZE, B, F, Part
 
 TABLE = (SIZE, 2)
@@ -19,7 +19,7 @@ def weights(b: Part) -> int:
 
 
 def beside_their_row(b: Part) -> int:
-    """Pairs of a row's number and a place in it, with places below nought counted from the end."""
+    """Pairs of a row's number and a place in it, with places below zero counted from the end."""
     x, shape = b.read("x"), (ROWS, b.k)
     found = b.chosen(x)
     below = b.of(ops.Compare("LT"), found, b.number(0, shape, I64))
@@ -48,7 +48,7 @@ def multiplied(b: Part) -> int:
 
 
 def repeated(b: Part) -> int:
-    places = b.read("p", (ROWS, b.k), I64, between(0, SIZE - 1, whole=True))
+    places = b.read("p", (ROWS, b.k), I64, facts_between(0, SIZE - 1, whole=True))
     return b.written(b.number(0.0), places, b.read("w", (ROWS, b.k)))
 
 
@@ -94,7 +94,7 @@ def selected_beyond_the_row(b: Part) -> int:
     return b.of(ops.Select(), marks, b.read("y"), b.number(0.0))
 
 
-def other_than_nought(b: Part) -> int:
+def other_than_zero(b: Part) -> int:
     return b.of(ops.Select(), b.marks(b.chosen(b.read("x"))), b.read("y"), b.number(1.0))
 
 
@@ -140,11 +140,11 @@ def out_of_range(b: Part) -> int:
 
 
 def any_places(b: Part) -> int:
-    return b.rows_at(table(b), b.read("p", (ROWS, b.k), I64, between(0, SIZE - 1, whole=True)))
+    return b.rows_at(table(b), b.read("p", (ROWS, b.k), I64, facts_between(0, SIZE - 1, whole=True)))
 
 
 def as_truths(b: Part) -> int:
-    """Places other than nought become one."""
+    """Places other than zero become one."""
     truths = b.of(ops.Convert(B), b.chosen(b.read("x")))
     return b.rows_at(table(b), b.of(ops.Convert(I64), truths))
 

@@ -13,7 +13,7 @@ from rewright import ops
 from rewright.ir.graph import Graph, GraphBuilder
 from rewright.ir.operator import Operator
 from rewright.ir.types import DType, TensorType
-from rewright.ops.facts import NOTHING, REAL, Facts, between, of_values
+from rewright.ops.facts import NOTHING, REAL, Facts, facts_between, of_values
 from rewright.proof.rewriting.evidence import LAW, NUMBERS, PROVED, Checked
 from rewright.proof.rewriting.files import rewriting_table, rewritings_of
 from rewright.proof.rewriting.lemma import Lemma
@@ -44,7 +44,7 @@ def side(write: Callable[[Side], int]) -> Graph:
     return builder.done(write(builder))
 
 
-def floor_of_nought(b: Side) -> int:
+def floor_of_zero(b: Side) -> int:
     return b.of(ops.Maximum(), b.read("x"), b.number(0.0))
 
 
@@ -63,10 +63,10 @@ def why_not(left: Graph, right: Graph, evidence: str = PROVED, *, counts: bool =
 @pytest.mark.parametrize(
     ("write", "given"),
     [
-        (floor_of_nought, between(0, math.inf)),
-        (floor_of_nought, between(2, 5)),
+        (floor_of_zero, facts_between(0, math.inf)),
+        (floor_of_zero, facts_between(2, 5)),
         (through_bytes, replace(REAL, whole=True)),
-        (through_bytes, between(-128, 127, whole=True)),
+        (through_bytes, facts_between(-128, 127, whole=True)),
     ],
 )
 def test_what_is_given_is_used(write: Callable[[Side], int], given: Facts) -> None:
@@ -75,10 +75,10 @@ def test_what_is_given_is_used(write: Callable[[Side], int], given: Facts) -> No
 
 
 @pytest.mark.parametrize(
-    "given", [between(-1, 5), between(-1, 5, whole=True), Facts(low=0), Facts(nan=False, low=-0.5)]
+    "given", [facts_between(-1, 5), facts_between(-1, 5, whole=True), Facts(low=0), Facts(nan=False, low=-0.5)]
 )
 def test_what_is_given_may_be_too_little(given: Facts) -> None:
-    assert why_not(side(itself), side(floor_of_nought), x=given) is not None
+    assert why_not(side(itself), side(floor_of_zero), x=given) is not None
 
 
 def test_an_input_that_is_one_number_is_this_number() -> None:
@@ -93,7 +93,7 @@ def test_an_input_that_is_one_number_is_this_number() -> None:
     assert why_not(side(lambda b: b.number(2.0)), side(itself), x=replace(of_values([2]), nan=True)) is not None
 
 
-@pytest.mark.parametrize("given", [NOTHING, between(1, -1), between(3, 2, whole=True)])
+@pytest.mark.parametrize("given", [NOTHING, facts_between(1, -1), facts_between(3, 2, whole=True)])
 def test_nothing_follows_from_what_cannot_be(given: Facts) -> None:
     assert why_not(side(lambda b: b.number(7.0)), side(itself), x=given) is not None
 
@@ -129,9 +129,9 @@ def test_what_is_inner_is_computed_on_both_sides() -> None:
 
 
 def test_rewritings_are_read_as_they_were_written() -> None:
-    given = (("x", between(-math.inf, 3.5)), ("y", replace(of_values([math.inf]), exact=False)))
+    given = (("x", facts_between(-math.inf, 3.5)), ("y", replace(of_values([math.inf]), exact=False)))
     lemmas = [
-        Lemma("lemma 1", side(itself), side(floor_of_nought), PROVED, (), given),
+        Lemma("lemma 1", side(itself), side(floor_of_zero), PROVED, (), given),
         Lemma("lemma 2", side(itself), side(through_bytes), LAW + "places", (), (), (("e", 1),)),
     ]
     stages = [Stage((Splice(4, lemma.key, (("x", (1, 2)),)),), (lemma,)) for lemma in lemmas]

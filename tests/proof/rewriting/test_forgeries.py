@@ -12,11 +12,11 @@ from rewright import ops
 from rewright.ir.graph import Graph, GraphBuilder
 from rewright.ir.placement import Mesh, RankProgram, place
 from rewright.ir.types import DType, SourceSpan, TensorType
-from rewright.ops.facts import NOTHING, Facts, between, of_dtype
+from rewright.ops.facts import NOTHING, Facts, facts_between, of_dtype
 from rewright.proof.rewriting.evidence import NUMBERS, PROVED, Checked
 from rewright.proof.rewriting.lemma import Lemma
-from rewright.proof.rewriting.stages import Rewriting, Splice, Stage, spliced, why_not
-from rewright.proof.wrapping import counted
+from rewright.proof.rewriting.stages import Rewriting, Splice, Stage, splice_stage, why_not
+from rewright.proof.wrapping import insert_wrapping
 from tests.proof.rewriting.forging import NONE, forged, stage, why_refused
 
 F, I8, I32, I64, TRUTH = (TensorType((3,), kind) for kind in (DType.F32, DType.I8, DType.I32, DType.I64, DType.BOOL))
@@ -63,7 +63,8 @@ def test_what_is_given_counts_to_the_last_digit() -> None:
     """That a number is 1 shows nothing of one that is close to it, though both print alike."""
     one, x = graph(lambda b: b.c(1.0)), graph(lambda b: b.x("x"))
     true, false = (
-        Lemma("", one, x, PROVED, (), (("x", known),)) for known in (between(1.0, 1.0), between(0.9999999, 1.0000001))
+        Lemma("", one, x, PROVED, (), (("x", known),))
+        for known in (facts_between(1.0, 1.0), facts_between(0.9999999, 1.0000001))
     )
     assert str(true.given) != str(false.given)
     assert true.key != false.key
@@ -81,7 +82,7 @@ def test_what_is_given_counts_to_the_last_digit() -> None:
 
 def test_a_name_that_reads_like_facts_is_another_name() -> None:
     x = graph(lambda b: b.x("x"))
-    known = between(0, 1)
+    known = facts_between(0, 1)
     two = Lemma("", x, x, PROVED, (), (("x", known), ("y", known)))
     one = Lemma("", x, x, PROVED, (), ((f"x: {known}y", known),))
     assert two.key != one.key
@@ -103,15 +104,15 @@ def test_a_condition_between_two_steps_is_not_lost() -> None:
         return b.add(ops.Compare("LT"), x, b.add(ops.Add(), x, b.c(1.0)))
 
     def chosen(b: Build) -> int:
-        x, endless = b.x("x"), b.c(-math.inf)
+        x, infinite = b.x("x"), b.c(-math.inf)
         own = b.add(ops.Select(), b.c(True, kind=TRUTH), x, b.add(ops.Negate(), x))
-        return b.add(ops.Add(), own, b.add(ops.Exponential(), endless))
+        return b.add(ops.Add(), own, b.add(ops.Exponential(), infinite))
 
     left, right = graph(chosen), graph(lambda b: b.add(ops.Negate(), b.x("x")))
     holds = Lemma("", graph(lambda b: later(b, b.x("m"))), graph(lambda b: b.c(True, kind=TRUTH)), PROVED)
     first = stage((2, holds, {"m": 1}))
     fails = Lemma("", graph(lambda b: b.c(False, kind=TRUTH)), graph(lambda b: later(b, b.c(-math.inf))), NUMBERS)
-    second = stage((of(spliced(left, first), "compare"), fails, {}))
+    second = stage((of(splice_stage(left, first), "compare"), fails, {}))
     assert "none of its programs" in refused(left, right, *before(first, second))
 
 
@@ -133,13 +134,15 @@ def test_integers_have_an_end_in_every_step_or_in_none(kind: TensorType, number:
     kept = Lemma("", graph(lambda b: cast(b, b.x("n", I64))), graph(lambda b: plus(b, b.x("n", I64))), PROVED)
     first = stage((of(left, "add"), kept, {"n": of(left, "constant")}))
     made = Lemma("", graph(lambda b: b.c(wrapped, kind=I64)), graph(lambda b: cast(b, b.c(number, kind=I64))), NUMBERS)
-    second = stage((of(spliced(left, first), "convert", 1), made, {}))
+    second = stage((of(splice_stage(left, first), "convert", 1), made, {}))
     assert refused(left, right, *after(first, second)) != "accepted"
 
 
 def test_of_a_short_integer_that_has_no_end_nothing_is_given() -> None:
     """That a byte is between -128 and 127 is known of the machine, and would undo the remainder that says so."""
-    own = counted(graph(lambda b: b.add(ops.Convert(DType.F32), b.add(ops.Add(), b.x("x", I8), b.c(100, kind=I8)))))
+    own = insert_wrapping(
+        graph(lambda b: b.add(ops.Convert(DType.F32), b.add(ops.Add(), b.x("x", I8), b.c(100, kind=I8))))
+    )
     total, root = of(own, "add"), [p for p, node in enumerate(own.nodes) if node.type == I8][-1]
 
     def written(b: Build) -> int:
@@ -169,11 +172,11 @@ def test_a_collective_that_nothing_reads_is_still_met() -> None:
     ranks = tuple(map(of_rank, range(2)))
     program = RankProgram(ranks, mesh, {n: whole[n] for n in "ab"}, {"y": whole["y"]})
     left = graph(lambda b: b.add(ops.Add(), b.x("a"), b.x("b")), "y")
-    nought = Lemma("", graph(lambda b: b.x("q")), graph(lambda b: b.add(ops.Add(), b.c(0.0), b.x("q"))), PROVED)
-    steps = [Rewriting((stage((5, nought, {"q": 3 - rank})),)) for rank in range(2)]
+    zero = Lemma("", graph(lambda b: b.x("q")), graph(lambda b: b.add(ops.Add(), b.c(0.0), b.x("q"))), PROVED)
+    steps = [Rewriting((stage((5, zero, {"q": 3 - rank})),)) for rank in range(2)]
     assert forged(left, program, (NONE, *steps)) is None
     for own, step in zip(ranks, steps, strict=True):
-        kept = spliced(own, step.before[0])
+        kept = splice_stage(own, step.before[0])
         assert [node.op.name for node in kept.nodes].count("all_reduce") == 2
 
 
@@ -211,7 +214,7 @@ def test_rounding_does_not_lead_anywhere() -> None:
         replace(NOTHING, plus_infinity=True),
         Facts(10**400, 10**400, zero=False, whole=True, nan=False, plus_infinity=False, minus_infinity=False),
         Facts(math.nan, math.nan, nan=False),
-        between(0.5, 0.5),
+        facts_between(0.5, 0.5),
     ],
 )
 def test_nothing_is_given_that_breaks_the_checker(kind: TensorType, known: Facts) -> None:

@@ -14,7 +14,7 @@ from rewright.ir.digest import digest
 from rewright.ir.graph import Graph, GraphBuilder
 from rewright.ir.types import TensorType
 from rewright.ops.base import Array
-from rewright.ops.facts import REAL, between
+from rewright.ops.facts import REAL, facts_between
 from rewright.proof.rewriting.laws import LAWS, follows
 from rewright.proof.rewriting.lemma import Lemma
 from tests.proof.rewriting import choice_parts as choices
@@ -40,7 +40,7 @@ HOLD: dict[str, tuple[Write, ...]] = {
         orders.largest_size,
         orders.largest_size_turned,
     ),
-    "fillings": (choices.filled_with_nought, choices.filled_below, choices.all_kept, choices.groups),
+    "fillings": (choices.filled_with_zero, choices.filled_below, choices.all_kept, choices.groups),
     "places": (
         places.weights,
         places.beside_their_row,
@@ -63,7 +63,7 @@ FAIL: dict[str, tuple[Write, ...]] = {
     "growing": (
         choices.decreasing,
         choices.of_any_sign,
-        choices.by_nought,
+        choices.by_zero,
         choices.by_infinity,
         choices.along_the_row,
         choices.subtracted_from,
@@ -78,7 +78,7 @@ FAIL: dict[str, tuple[Write, ...]] = {
         choices.scores_of_any_sign,
         choices.scores_that_may_be_nan,
         choices.fewer_kept,
-        choices.marked_with_nought,
+        choices.marked_with_zero,
         choices.given_mask,
         choices.bits_turned,
         choices.filled_with_a_byte,
@@ -94,7 +94,7 @@ FAIL: dict[str, tuple[Write, ...]] = {
         places.times_infinity,
         places.beyond_the_row,
         places.selected_beyond_the_row,
-        places.other_than_nought,
+        places.other_than_zero,
     ),
     "rows": (
         places.out_of_range,
@@ -108,7 +108,7 @@ FAIL: dict[str, tuple[Write, ...]] = {
 }
 HOLDING = [(law, write) for law, parts in HOLD.items() for write in parts]
 FAILING = [(law, write) for law, parts in FAIL.items() for write in parts]
-TWO_AT_MOST = (choices.filled_with_nought, choices.filled_below, choices.groups)
+TWO_AT_MOST = (choices.filled_with_zero, choices.filled_below, choices.groups)
 """Parts that keep two elements of a row."""
 
 
@@ -177,7 +177,7 @@ def test_another_left_side_does_not_follow(law: str, write: Write) -> None:
 
 
 @pytest.mark.parametrize(
-    "write", [choices.filled_with_nought, choices.filled_below, choices.scaled, places.selected, places.multiplied]
+    "write", [choices.filled_with_zero, choices.filled_below, choices.scaled, places.selected, places.multiplied]
 )
 def test_what_is_not_given_is_not_known(write: Write) -> None:
     """An input of which nothing is given may be anything, infinite for example."""
@@ -224,7 +224,7 @@ def test_a_law_looks_at_the_program_that_it_is_given() -> None:
     p = b.input("p", ops.Input("p", TensorType((ROWS, 2), I64)))
     rows = ops.Gather((), (1,), (0,), (0,), (1,), 2, (1, 1))
     b.output("result", b.add(rows, x, p))
-    assert Small(b.build(), {"x": REAL, "p": between(0, 3, whole=True)}).made("picked") is None
+    assert Small(b.build(), {"x": REAL, "p": facts_between(0, 3, whole=True)}).made("picked") is None
 
 
 def test_rows_without_elements_are_left_alone() -> None:

@@ -10,7 +10,7 @@ from rewright.interp.program import run
 from rewright.ir.graph import Graph, GraphBuilder
 from rewright.ir.types import DType, TensorType
 from rewright.ops.facts import UNKNOWN
-from rewright.proof.rewriting.laws import LAWS, remade
+from rewright.proof.rewriting.laws import LAWS, remake
 from rewright.proof.rewriting.laws.numbering import is_never_twice
 
 
@@ -28,7 +28,7 @@ def test_a_short_convolution_is_a_sum_of_products(
     padding: tuple[int, int], stride: int, dilation: int, groups: int
 ) -> None:
     graph = convolution(7, padding, stride, dilation, groups)
-    made = remade(graph, LAWS["convolutions"](graph, ()))
+    made = remake(graph, LAWS["convolutions"](graph, ()))
     assert made is not None and not any(isinstance(node.op, ops.Convolution) for node in made.nodes)
     draws = np.random.default_rng(0)
     given = {name: draws.normal(size=graph.nodes[p].type.shape) for name, p in graph.inputs.items()}
@@ -37,7 +37,7 @@ def test_a_short_convolution_is_a_sum_of_products(
 
 def test_a_convolution_without_elements_stays() -> None:
     graph = convolution(2, (0, 0), 1, 1, 1)
-    assert remade(graph, LAWS["convolutions"](graph, ())) is None
+    assert remake(graph, LAWS["convolutions"](graph, ())) is None
 
 
 @pytest.mark.parametrize(

@@ -5,15 +5,15 @@ from __future__ import annotations
 from rewright import ops
 from rewright.ir.graph import Graph, GraphBuilder
 from rewright.ir.types import DType, TensorType
-from rewright.ops.facts import Facts, between, of_values
+from rewright.ops.facts import Facts, facts_between, of_values
 from rewright.proof.rewriting.lemma import Lemma
-from rewright.proof.rewriting.stages import Splice, Stage, spliced, why_not
+from rewright.proof.rewriting.stages import Splice, Stage, splice_stage, why_not
 
 F = TensorType((3,), DType.F32)
 
 
 def program() -> Graph:
-    """``x``, its square, the larger one of that and nought, ``y``, and the sum of both."""
+    """``x``, its square, the larger one of that and zero, ``y``, and the sum of both."""
     b = GraphBuilder()
     x = b.input("x", ops.Input("x", F))
     square = b.add(ops.Multiply(), x, x)
@@ -42,14 +42,19 @@ def reason(given: Facts | None, position: int = 3, held: tuple[int, ...] = (1,))
 
 
 def test_what_the_analysis_knows_may_be_given() -> None:
-    one = lemma(between(0, float("inf")))
+    one = lemma(facts_between(0, float("inf")))
     stage = Stage((Splice(3, one.key, (("s", (1,)),)),), (one,))
     assert why_not(program(), stage) is None
-    assert [node.op.name for node in spliced(program(), stage).nodes] == ["input", "multiply", "input", "add"]
+    assert [node.op.name for node in splice_stage(program(), stage).nodes] == ["input", "multiply", "input", "add"]
 
 
 def test_what_it_does_not_know_may_not() -> None:
-    for given in (between(1, float("inf")), between(0, 9), of_values([0]), between(0, float("inf"), whole=True)):
+    for given in (
+        facts_between(1, float("inf")),
+        facts_between(0, 9),
+        of_values([0]),
+        facts_between(0, float("inf"), whole=True),
+    ):
         assert "not known" in reason(given)
     assert reason(None) == "None"  # whether the lemma holds without it is not asked here
 
@@ -75,7 +80,7 @@ def test_what_was_there_may_be_the_node_of_which_something_is_known() -> None:
     b.output("result", b.add(ops.Multiply(), x, b.add(ops.Constant(F, (0.0,)))))
     zero = GraphBuilder("part")
     zero.output("result", zero.add(ops.Constant(F, (0.0,))))
-    one = Lemma("", zero.build(), part("s", floored=False), "proved", (), (("s", between(0, 0)),))
+    one = Lemma("", zero.build(), part("s", floored=False), "proved", (), (("s", facts_between(0, 0)),))
     assert why_not(b.build(), Stage((Splice(2, one.key, (("s", (2,)),)),), (one,))) is None
     assert why_not(program(), Stage((Splice(1, one.key, (("s", (1,)),)),), (one,))) is not None
 

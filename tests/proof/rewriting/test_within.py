@@ -25,7 +25,7 @@ from rewright.proof.facts import RANKS_IN_RANGE
 from rewright.proof.files import table
 from rewright.proof.rewriting.evidence import PROVED, Checked
 from rewright.proof.rewriting.lemma import Lemma
-from rewright.proof.rewriting.replay import narrowed, replayed
+from rewright.proof.rewriting.replay import narrow_programs, replay
 from rewright.proof.rewriting.stages import Rewriting, Splice, Stage
 from rewright.proof.rewriting.within import NOWHERE, Within, fitting, sentences, why_not
 
@@ -42,7 +42,7 @@ def look_up(counts: bool) -> Graph:
     place = i
     if counts:
         below = rb.compare(b, "LT", i, rb.splat_like(b, 0, i))
-        place = rb.select(b, below, rb.shifted(b, i, 7), i)
+        place = rb.select(b, below, rb.shift_by(b, i, 7), i)
     b.output("y", b.add(ops.Gather((1,), (0,), (), (), (0,), 1, (1, 3)), x, place))
     b.output("k", b.add(ops.Add(), k, k))
     return b.build()
@@ -229,9 +229,9 @@ def test_ranks_with_addends_of_indices_have_no_range(looked_up: Certificate) -> 
     graph = look_up(True)
     stage = looked_up.rewritings[0].narrowing[0]
     own = Rewriting(narrowing=(stage,))
-    assert narrowed([graph, graph], [own, own], ["i"], Checked(), counts=False).taken == (IN_RANGE,)
+    assert narrow_programs([graph, graph], [own, own], ["i"], Checked(), counts=False).taken == (IN_RANGE,)
     with pytest.raises(Refused, match="program 1 assumes makes no sense: there is no input 'i'"):
-        narrowed([graph, graph], [own, own], ["k"], Checked(), counts=False)
+        narrow_programs([graph, graph], [own, own], ["k"], Checked(), counts=False)
 
 
 def test_what_ranks_hold_of_another_input_has_no_range(looked_up: Certificate) -> None:
@@ -246,7 +246,7 @@ def test_what_ranks_hold_of_another_input_has_no_range(looked_up: Certificate) -
 def test_nothing_is_assumed_before_programs_are_compared(looked_up: Certificate) -> None:
     stage = looked_up.rewritings[0].narrowing[0]
     with pytest.raises(Refused, match="in range before"):
-        replayed(look_up(True), Rewriting(before=(stage,)), {}, Checked())
+        replay(look_up(True), Rewriting(before=(stage,)), {}, Checked())
     moved = tuple(Rewriting(before=own.narrowing) for own in looked_up.rewritings)
     refused(replace(looked_up, rewritings=moved), "only one of two implementations has")
 

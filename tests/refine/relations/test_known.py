@@ -11,7 +11,7 @@ from rewright.ir.errors import RewrightError
 from rewright.ir.placement import Mesh, RankProgram, place
 from rewright.refine import refine
 from rewright.refine.relations.inference import by_shapes
-from rewright.refine.relations.known import input_relations, output_expectations, settled
+from rewright.refine.relations.known import complete_relations, input_relations, output_expectations
 from tests.programs import Builder, mlp, sequence_parallel_norm
 
 
@@ -60,7 +60,7 @@ def test_ranks_with_unlike_shapes_and_no_relation() -> None:
 def test_what_nobody_tells_is_read_off_the_shapes_and_said() -> None:
     sequential, program = mlp(2)
     silent = replace(program, inputs={})
-    known = settled(sequential, silent, input_relations(sequential, silent, None), {})
+    known = complete_relations(sequential, silent, input_relations(sequential, silent, None), {})
     assert {n: str(p) for n, p in known.placements.items()} == {n: str(p) for n, p in program.inputs.items()}
     (assumption,) = known.assumptions
     assert assumption.startswith("relations of 5 inputs were inferred from their shapes: x is Replicate()")

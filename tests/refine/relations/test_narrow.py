@@ -10,7 +10,7 @@ from rewright.ir.placement import Mesh, RankProgram
 from rewright.ir.types import DType, TensorType
 from rewright.ops.reference import building as rb
 from rewright.proof.unknowns import Question
-from rewright.refine.relations.narrow import narrowed
+from rewright.refine.relations.narrow import narrow_question
 
 IN_RANGE = "the indices in input 'i' are in range: from 0 to 6, neither negative nor beyond"
 
@@ -23,13 +23,13 @@ def look_up(counts: bool) -> Graph:
     place = i
     if counts:
         below = rb.compare(b, "LT", i, rb.splat_like(b, 0, i))
-        place = rb.select(b, below, rb.shifted(b, i, 7), i)
+        place = rb.select(b, below, rb.shift_by(b, i, 7), i)
     b.output("y", b.add(ops.Gather((1,), (0,), (), (), (0,), 1, (1, 3)), x, place))
     return b.build()
 
 
 def test_an_index_in_range_decides_whether_it_counts_from_the_end() -> None:
-    found = narrowed(Question(look_up(True), RankProgram((look_up(False),), Mesh((("tp", 1),)), {}, {})), ["i"])
+    found = narrow_question(Question(look_up(True), RankProgram((look_up(False),), Mesh((("tp", 1),)), {}, {})), ["i"])
     assert found is not None
     sequential, program, assumptions = found.question.sequential, found.question.program, found.question.assumptions
     assert not any(isinstance(node.op, ops.Select) for node in sequential.nodes)
@@ -39,7 +39,10 @@ def test_an_index_in_range_decides_whether_it_counts_from_the_end() -> None:
 
 
 def test_nothing_is_assumed_that_decides_nothing() -> None:
-    assert narrowed(Question(look_up(False), RankProgram((look_up(False),), Mesh((("tp", 1),)), {}, {})), ["i"]) is None
+    assert (
+        narrow_question(Question(look_up(False), RankProgram((look_up(False),), Mesh((("tp", 1),)), {}, {})), ["i"])
+        is None
+    )
     assert IN_RANGE not in rw.equiv(look_up(True), look_up(True)).assumptions
 
 

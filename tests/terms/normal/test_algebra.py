@@ -28,7 +28,7 @@ from rewright.terms.normal.atoms import (
 from rewright.terms.normal.cases import finite
 from rewright.terms.normal.context import Context, OutOfTime
 from rewright.terms.normal.division import floor_quotient, floor_remainder
-from rewright.terms.normal.guards import at_least, at_least_zero, below, is_zero
+from rewright.terms.normal.guards import at_least, at_least_zero, is_zero, less_than
 from rewright.terms.normal.powers import exponential, logarithm, power
 from rewright.terms.normal.ranged import PrefixSum, bound_name
 from rewright.terms.normal.sums import sum_over
@@ -210,7 +210,7 @@ def test_a_power_that_reaches_one_is_written_out() -> None:
 def test_guards_over_integers_are_rounded() -> None:
     assert str(at_least_zero(symbol("i") * 2 - 1)) == "i - 1 >= 0"
     assert is_zero(symbol("i") * 2 - 1) is False
-    assert below(symbol("i"), symbol("i")) is False
+    assert less_than(symbol("i"), symbol("i")) is False
     assert at_least(symbol("i"), symbol("i")) is True
 
 

@@ -142,7 +142,7 @@ def test_what_may_be_infinite_is_never_taken_for_a_number(kind: str) -> None:
         if kind == "minimum of all":
             both = rb.concatenate(b, [rb.broadcast(b, maximum, (SIZE,)), b.values], 0)
             return rb.reduce(b, "minimum", both, [0], keep=True)
-        return rb.scaled(b, maximum, 2.0 if kind == "twice" else -1.0)
+        return rb.scale_by(b, maximum, 2.0 if kind == "twice" else -1.0)
 
     def is_infinite(b: Masked) -> int:
         found = value(b)
@@ -157,7 +157,7 @@ def test_what_may_be_infinite_is_never_taken_for_a_number(kind: str) -> None:
 
 
 def never(b: Masked) -> int:
-    return rb.scaled(b, b.total(b.values), 0.0)
+    return rb.scale_by(b, b.total(b.values), 0.0)
 
 
 class Drawn:
@@ -207,7 +207,7 @@ def _applied(b: Masked, kind: int, x: int, y: int) -> int:
         return rb.binary(b, ops.Minimum(), x, y)
     if kind == 10:
         return rb.broadcast(b, rb.reduce(b, "minimum", x, [0], keep=True), (SIZE,))
-    return rb.scaled(b, x, -1.0 if kind == 11 else 2.0)
+    return rb.scale_by(b, x, -1.0 if kind == 11 else 2.0)
 
 
 _KINDS = 13

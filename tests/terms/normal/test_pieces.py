@@ -93,7 +93,7 @@ def test_the_largest_of_three_sums(forgotten: bool) -> None:
 
     def scores(b: Builder) -> list[int]:
         sums = [rb.add(b, b.tensor(f"{name}_x", shape), b.tensor(f"{name}_y", shape)) for name, shape in shapes.items()]
-        return [rb.scaled(b, one, 0.3535533905932738) for one in sums]
+        return [rb.scale_by(b, one, 0.3535533905932738) for one in sums]
 
     b = Builder("at once")
     b.output("result", rb.reduce(b, "maximum", rb.concatenate(b, scores(b), 0), [0]))

@@ -46,8 +46,8 @@ def by_choices(b: GraphBuilder, x: int, kept: int) -> int:
     return share(b, b.add(ops.Exponential(), b.add(ops.Subtract(), chosen, over(b, "maximum", chosen))))
 
 
-def with_noughts(b: GraphBuilder, x: int, kept: int) -> int:
-    """As by products, with a divisor of one in the place of nought."""
+def with_zeros(b: GraphBuilder, x: int, kept: int) -> int:
+    """As by products, with a divisor of one in the place of zero."""
     weights = masked_exponential(b, x, kept)
     total = over(b, "sum", weights)
     nothing = b.add(ops.Compare("EQ"), total, number(b, 0.0))
@@ -77,7 +77,7 @@ def test_a_row_of_nothing_has_no_number_either_way() -> None:
     assert status(by_products, by_choices) == "proved"
 
 
-@pytest.mark.parametrize("other", [with_noughts, with_a_little])
+@pytest.mark.parametrize("other", [with_zeros, with_a_little])
 @pytest.mark.parametrize("one", [by_products, by_choices])
 def test_a_row_of_nothing_with_a_number_is_another_function(one: Write, other: Write) -> None:
     assert status(one, other) != "proved"

@@ -31,9 +31,9 @@ SAME: dict[str, tuple[Tensor, Tensor]] = {
 DIFFERENT: dict[str, tuple[Tensor, Tensor]] = {
     "sum of parts": (concat(0, X, Y).product(), X.product() + Y.product()),
     "all but the last": (concat(0, X, Y).slice(0, p + q - 1).product(), X.product() * Y.product()),
-    "noughts around": (V.pad(0.0, low, high).product(), V.product()),
-    "a factor that may be nought": (concat(0, X * 0.0, Y).product(), Y.product()),
-    "a part that may be nought": (concat(0, X, Y).product() * X.product(), Y.product()),
+    "zeros around": (V.pad(0.0, low, high).product(), V.product()),
+    "a factor that may be zero": (concat(0, X * 0.0, Y).product(), Y.product()),
+    "a part that may be zero": (concat(0, X, Y).product() * X.product(), Y.product()),
     "divided by itself": (V.product() / V.product(), V.sum() * 0.0 + 1.0),
     "a constant once": ((V * c).product(), V.product() * c),
     "the sign": ((-V).product(), -V.product()),

@@ -44,7 +44,7 @@ DIFFERENT: dict[str, tuple[Tensor, Tensor]] = {
         (every(X, 2, 0) * every(Y, 2, 1)).sum(0) + (every(X, 2, 1) * every(Y, 2, 0)).sum(0),
         (X * Y).sum(0),
     ),
-    "a maximum with noughts between": (V.pad(0.0, 0, 0, 1).max(0), V.max(0)),
+    "a maximum with zeros between": (V.pad(0.0, 0, 0, 1).max(0), V.max(0)),
     "a maximum without its last": (V.pad(-INFINITY, 0, -1, 1).max(0), V.max(0)),
     "the larger of two of three": (maximum(every(Z, 3, 0).max(0), every(Z, 3, 1).max(0)), Z.max(0)),
 }

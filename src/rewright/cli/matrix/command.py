@@ -1,4 +1,4 @@
-"""``rewright refine --matrix``: claims are worked on side by side, and told as they come."""
+"""``rewright refine --matrix``: claims are worked on in parallel, and printed as they finish."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 from rewright.ir.placement import RankProgram
 from rewright.proof.certificate import Certificate
-from rewright.refine.engine import audited, refine
+from rewright.refine.engine import audit_verdict, refine
 from rewright.refine.verdict import Verdict
 from rewright.report import document, draw_finding
 
@@ -40,7 +40,7 @@ class Outcome:
 
 
 def run_task(task: Task) -> Outcome:
-    """The outcome of a claim; input that cannot be used is told as its error."""
+    """The outcome of a claim; input that cannot be used becomes an error."""
     started = time.perf_counter()
     before = os.getcwd(), list(sys.path)
     try:
@@ -83,7 +83,7 @@ def _verdict(
     relations, expect = given.relations or None, given.expect or None
     verdict = refine(sequential, program, relations, expect, task.budget)
     if task.audit and verdict.status == "proved" and verdict.programs is not None:
-        return audited(verdict, *verdict.programs, lemmas)
+        return audit_verdict(verdict, *verdict.programs, lemmas)
     return verdict
 
 

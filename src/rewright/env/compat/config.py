@@ -34,7 +34,7 @@ class HloModuleConfig:
 
 def module_config(session: Session) -> HloModuleConfig:
     """The configuration that modules of a session are compiled with."""
-    flags = session.remembered(("debug options",), lambda: session.worker.call("debug_options"))
+    flags = session.remember(("debug options",), lambda: session.worker.call("debug_options"))
     return HloModuleConfig(SimpleNamespace(**flags))
 
 

@@ -119,7 +119,7 @@ class Pipeline(_Runs):
 
 @dataclass
 class AltPipeline(_Runs):
-    """A pass or a pipeline of which every pass runs dry."""
+    """A pass or a pipeline whose passes all run dry."""
 
     entry: XlaPass | Pass | Pipeline
     loop_count: int = 1

@@ -14,8 +14,8 @@ from rewright.frontends.hlo.module import (
     Instruction,
     Module,
     called_first,
-    ordered,
     signature,
+    toposort,
 )
 from rewright.frontends.hlo.shapes import tuple_of
 from rewright.frontends.hlo.wire import BYTES, VARINT
@@ -26,7 +26,7 @@ def parameter(name: str, place: int, shape: bytes) -> Instruction:
     return Instruction(name, "parameter", (), ((SHAPE, BYTES, shape), (PARAMETER, VARINT, place)))
 
 
-def joined(name: str, parts: Sequence[Instruction]) -> Instruction:
+def make_tuple(name: str, parts: Sequence[Instruction]) -> Instruction:
     """The tuple of some values."""
     shape = tuple_of([part.shape_proto for part in parts])
     return Instruction(name, "tuple", tuple(part.name for part in parts), ((SHAPE, BYTES, shape),))
@@ -44,16 +44,16 @@ def with_entry(module: Module, main: Computation) -> Module:
     return replace(module.with_computation(replace(main, fields=entry)), entry=main.name, fields=whole)
 
 
-def imported(module: Module, other: Module, prefix: str) -> tuple[Module, str]:
+def import_computations(module: Module, other: Module, prefix: str) -> tuple[Module, str]:
     """A module with the computations of another under a prefix, and the name that the entry of the other has there."""
     names = {name: f"{prefix}.{name}" for name in other.computations}
     for name, computation in other.computations.items():
-        own = replace(computation.changed(lambda _, i: i.renamed({}, names)), name=names[name])
+        own = replace(computation.map_instructions(lambda _, i: i.rename({}, names)), name=names[name])
         module = module.with_computation(own)
     return module, names[other.entry]
 
 
-def pruned(module: Module) -> Module:
+def remove_dead_code(module: Module) -> Module:
     """The module without dead code, instructions and computations in order; raises Cycle."""
     slim = {name: prune(computation) for name, computation in module.computations.items()}
     kept = replace(module, computations=slim)
@@ -63,7 +63,7 @@ def pruned(module: Module) -> Module:
 def prune(computation: Computation) -> Computation:
     """A computation without dead code, operands first; parameters and what has effects stay. Raises Cycle."""
     roots = [computation.root, *(i.name for i in computation.instructions.values() if i.has_effect)]
-    order = ordered(computation.instructions, roots)
+    order = toposort(computation.instructions, roots)
     live = set(order)
     unused = [i.name for i in computation.parameters() if i.name not in live]
     kept = {name: computation.instructions[name] for name in (*unused, *order)}

@@ -14,7 +14,7 @@ def enterable(program: Module) -> Module:
     """The program with bitcasts written as the operators that they stand for, where layouts are row-major."""
     if not any(i.opcode == "bitcast" for c in program.computations.values() for i in c.instructions.values()):
         return program
-    return program.changed(_reentering)
+    return program.map_instructions(_reentering)
 
 
 def _reentering(computation: Computation, instruction: Instruction) -> Instruction:
@@ -48,7 +48,7 @@ def _row_major(shape: Shape) -> bool:
 
 
 def has_fusions(program: Module) -> bool:
-    """Whether a program has fusions, of which XLA:CPU may leave layouts out."""
+    """Whether a program has fusions, whose layouts XLA:CPU may leave out."""
     return any(i.opcode == "fusion" for c in program.computations.values() for i in c.instructions.values())
 
 
@@ -61,7 +61,7 @@ def with_calls(program: Module) -> Module:
         kept = tuple(entry for entry in instruction.fields if entry[0] in (SHAPE, METADATA))
         return replace(instruction, opcode="call", fields=kept)
 
-    return program.changed(changed)
+    return program.map_instructions(changed)
 
 
 def laid_out(program: Module) -> Module:
@@ -83,7 +83,7 @@ def laid_out(program: Module) -> Module:
                 around[body.root] = i.shape_proto
             changed = {n: _laid(own, around[n]) if n in around else own for n, own in body.instructions.items()}
             found[body.name] = replace(body, instructions=changed)
-    return replace(program, computations=found).changed(_with_layout)
+    return replace(program, computations=found).map_instructions(_with_layout)
 
 
 def _laid(instruction: Instruction, shape: bytes) -> Instruction:

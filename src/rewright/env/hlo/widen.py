@@ -12,10 +12,10 @@ from rewright.frontends.hlo.wire import BYTES, Field, Fields, read_fields, write
 _F32, _F64 = ELEMENTS["f32"], ELEMENTS["f64"]
 
 
-def widened(program: Module) -> Module:
+def widen_module(program: Module) -> Module:
     """The program in float64; numbers of other dtypes stay."""
     computations = {
-        name: replace(own.changed(_instruction), fields=_signed(own.fields))
+        name: replace(own.map_instructions(_instruction), fields=_signed(own.fields))
         for name, own in program.computations.items()
     }
     return replace(program, computations=computations, fields=_signed(program.fields))

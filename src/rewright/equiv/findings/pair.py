@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from rewright.blame.diagnosis import Diagnosis, diagnose, is_turned
-from rewright.blame.exchanges import Exchange, Parting, Search, mended
+from rewright.blame.exchanges import Exchange, Parting, Search, apply_exchanges
 from rewright.blame.layouts import Numbers
-from rewright.blame.wording import named
+from rewright.blame.wording import describe_node
 from rewright.equiv.inputs.weights import MAP_SPAN
 from rewright.ir.graph import NO_SPAN, Graph, Node
 from rewright.ir.types import SourceSpan
 from rewright.refine.verdict import Counterexample, Finding
 
 
-def explained(
+def explain_difference(
     left: Graph,
     right: Graph,
     numbers: Numbers,
@@ -70,7 +70,7 @@ def _suggestion(left: Graph, right: Graph, parting: Parting, proves: Callable[[G
     """What makes the right program equal to the left one, said only where that is proved or runs right."""
     if not parting.is_mended:
         return None
-    repaired = mended(right, parting.exchanges)
+    repaired = apply_exchanges(right, parting.exchanges)
     if repaired is None:
         return None
     lines = list(dict.fromkeys(_line(left, right, exchange) for exchange in parting.exchanges))
@@ -81,12 +81,12 @@ def _suggestion(left: Graph, right: Graph, parting: Parting, proves: Callable[[G
 
 def _line(left: Graph, right: Graph, exchange: Exchange) -> str:
     mine, theirs = left.nodes[exchange.left], right.nodes[exchange.right]
-    return f"compute the {named(theirs)} as the {named(mine)}"
+    return f"compute the {describe_node(theirs)} as the {describe_node(mine)}"
 
 
 def _place(node: Node) -> str:
     module = f" in {node.span.module_path}" if node.span.module_path else ""
-    return f"{named(node)}{module}"
+    return f"{describe_node(node)}{module}"
 
 
 def _span(node: Node | None) -> SourceSpan | None:

@@ -25,7 +25,7 @@ _SCALES = (1 / 256, 16.0)
 _CLEAR = 1e-3
 """A difference of more than this part of the largest element is none of rounding .."""
 _TIMES = 100
-""".. where it is more than so many times what single precision changes."""
+""".. where it is more than this many times what single precision changes."""
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ _WORDS = (
 )
 
 
-def reworded(verdict: Verdict, lemma: str = "") -> Verdict:
+def reword_verdict(verdict: Verdict, lemma: str = "") -> Verdict:
     """The verdict, and for one that is ``unknown`` why the first part whose values agree was not proved."""
     findings = tuple(replace(f, message=_said(f.message), found=_said(f.found)) for f in verdict.findings)
     relation = {

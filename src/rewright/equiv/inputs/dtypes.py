@@ -11,9 +11,9 @@ from dataclasses import replace
 from rewright import ops
 from rewright.ir.graph import Graph, GraphBuilder, Node
 from rewright.ir.placement import RankProgram
-from rewright.ir.rebuilding import rebuilt
+from rewright.ir.rebuilding import rebuild
 from rewright.ir.types import DType
-from rewright.proof.rewriting.parts import converted
+from rewright.proof.rewriting.parts import convert_node
 
 
 def of_one_kind(left: Graph, right: RankProgram) -> RankProgram:
@@ -40,9 +40,9 @@ def _retyped(left: Graph, graph: Graph) -> Graph:
         given = builder.input(node.op.label, replace(node.op, tensor=kind))
         if not node.span.file and not node.span.module_path:
             builder.span = replace(node.span, module_path=f"input {node.op.label!r}")
-        return converted(builder, given, node.type)
+        return convert_node(builder, given, node.type)
 
-    return _with_outputs(left, rebuilt(graph, make))
+    return _with_outputs(left, rebuild(graph, make))
 
 
 def _with_outputs(left: Graph, graph: Graph) -> Graph:
@@ -59,7 +59,7 @@ def _with_outputs(left: Graph, graph: Graph) -> Graph:
             wanted = left.nodes[left.outputs[name]].type.dtype
             if _casts(graph.nodes[position], wanted):
                 builder.span = graph.nodes[position].span
-                place = converted(builder, place, replace(graph.nodes[position].type, dtype=wanted))
+                place = convert_node(builder, place, replace(graph.nodes[position].type, dtype=wanted))
         builder.output(name, place)
     return replace(builder.build(), metadata=graph.metadata)
 

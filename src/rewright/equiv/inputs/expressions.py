@@ -198,7 +198,7 @@ class _Reader:
         raise RewrightError(f"the expression {self.text!r} {what}")
 
 
-def fitted(text: str, builder: GraphBuilder, tensors: Mapping[str, int], kind: TensorType) -> int:
+def build_expression(text: str, builder: GraphBuilder, tensors: Mapping[str, int], kind: TensorType) -> int:
     """An expression as a tensor of a type: float types are cast; raises RewrightError where shapes differ."""
     place = build(text, builder, tensors)
     found = builder.type(place)

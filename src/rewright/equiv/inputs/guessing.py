@@ -63,7 +63,7 @@ class _Open:
     """All float inputs of both sides: what their names have in common says nothing."""
 
 
-def guessed(
+def guess_definitions(
     weights: WeightMap,
     left: Graph,
     right: RankProgram,
@@ -111,17 +111,17 @@ def _of_ranks(
         unknown = _unknown([*given, *arguments], left, graph, differing(left, graph, (lefts, held)))
         more = [*arguments, *_by_values(unknown, (lefts, held))]
         found += [replace(definition, rank=rank) for definition in more]
-    found += _noughts([*weights.definitions, *found], right, lefts, shards)
+    found += _zeros([*weights.definitions, *found], right, lefts, shards)
     if not found:
         return weights
     said = f"the weight map was found by values: {'; '.join(str(d) for d in found[:2])} and {len(found) - 2} more"
     return replace(weights, definitions=(*weights.definitions, *found), guessed=(*weights.guessed, said))
 
 
-def _noughts(
+def _zeros(
     definitions: Sequence[Definition], right: RankProgram, lefts: Values, shards: Sequence[Values]
 ) -> Iterator[Definition]:
-    """What is nought on a rank and known on another: a bias that one rank alone adds to a sum over all."""
+    """What is zero on a rank and known on another: a bias that one rank alone adds to a sum over all."""
     known = {(d.name, d.rank) for d in definitions if d.side == "right"}
     elsewhere = {name: name for name, value in lefts.items() if np.any(value)}
     elsewhere |= {d.name: d.text for d in definitions if d.side == "right"}
@@ -132,7 +132,7 @@ def _noughts(
                 yield Definition("right", name, f"0 * ({elsewhere[name]})", rank)
 
 
-def related(weights: WeightMap) -> set[str]:
+def related_names(weights: WeightMap) -> set[str]:
     """The names that a map says something about."""
     return {name for d in weights.definitions for name in (d.name, *names_in(d.text))} | set(weights.placements)
 

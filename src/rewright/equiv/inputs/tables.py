@@ -14,7 +14,7 @@ import numpy as np
 
 from rewright import ops
 from rewright.ir.graph import Graph, GraphBuilder, Node
-from rewright.ir.rebuilding import pruned, rebuilt
+from rewright.ir.rebuilding import rebuild, remove_dead_nodes
 from rewright.ir.types import TensorType
 from rewright.ops.base import Array, array_dtype
 from rewright.proof.rewriting.parts import run_part
@@ -25,7 +25,7 @@ _MOST_UNKNOWN = 1 << 16
 """Tensors of more elements that no capture calls a buffer are weights, which the map has to relate."""
 
 
-def bound(graph: Graph, values: Mapping[str, Array], others: Collection[str]) -> Graph:
+def bind_values(graph: Graph, values: Mapping[str, Array], others: Collection[str]) -> Graph:
     """The program with inputs that only it has, and whose values are known, as constants.
 
     What selects elements of such a table at places that no other input decides is a constant itself.
@@ -42,7 +42,7 @@ def bound(graph: Graph, values: Mapping[str, Array], others: Collection[str]) ->
     def make(builder: GraphBuilder, position: int, node: Node, operands: tuple[int, ...]) -> int | None:
         return builder.add(constant(node.type, found[position])) if position in found else None
 
-    made = rebuilt(graph, make)
+    made = rebuild(graph, make)
     whole = {name for name, position in graph.inputs.items() if position in tables} & _unread(made)
     return _without(made, whole) if whole else made
 
@@ -65,7 +65,7 @@ def _selected(graph: Graph, tables: Mapping[int, Array]) -> dict[int, Array]:
     wanted = [p for p in moved if _selects(graph.nodes[p])]
     if not wanted:
         return {}
-    part = pruned(Graph(graph.nodes, {}, {str(p): p for p in wanted}))
+    part = remove_dead_nodes(Graph(graph.nodes, {}, {str(p): p for p in wanted}))
     kinds = {name: array_dtype(graph.nodes[p].type.dtype, np.float64) for name, p in graph.inputs.items()}
     inputs = {name: np.asarray(tables[p]).astype(kinds[name]) for name, p in graph.inputs.items() if p in tables}
     values = run_part(part, inputs) if all(node.type.is_static() for node in part.nodes) else None

@@ -16,13 +16,13 @@ from typing import Literal
 import numpy as np
 
 from rewright import ops
-from rewright.equiv.inputs.expressions import build, fitted, names_in
+from rewright.equiv.inputs.expressions import build, build_expression, names_in
 from rewright.ir.digest import digest
 from rewright.ir.dims import Shape
 from rewright.ir.errors import ContradictoryRelations, RewrightError
 from rewright.ir.graph import Graph, GraphBuilder, Node
 from rewright.ir.placement import RankProgram
-from rewright.ir.rebuilding import pruned, rebuilt
+from rewright.ir.rebuilding import rebuild, remove_dead_nodes
 from rewright.ir.types import SourceSpan
 from rewright.proof.rewriting.parts import run_part
 
@@ -58,7 +58,7 @@ class WeightMap:
     found: Mapping[Definition, str] = field(default_factory=dict[Definition, str])
     """What definitions that nobody gave were found by."""
 
-    def told(self) -> tuple[str, ...]:
+    def equations(self) -> tuple[str, ...]:
         """All definitions as equations, those that nobody gave with what they were found by."""
         return tuple(f"{d}, found by {self.found[d]}" if d in self.found else str(d) for d in self.definitions)
 
@@ -141,7 +141,7 @@ class Shared:
     unchecked: tuple[str, ...] = ()
 
 
-def renamed(left: Graph, right: RankProgram) -> RankProgram:
+def rename_output(left: Graph, right: RankProgram) -> RankProgram:
     """The right program with its only output called as the only output of the left program."""
     if len(left.outputs) != 1 or any(len(graph.outputs) != 1 for graph in right.graphs):
         return right
@@ -157,7 +157,7 @@ def renamed(left: Graph, right: RankProgram) -> RankProgram:
     )
 
 
-def shared(left: Graph, right: RankProgram, weights: WeightMap) -> Shared:
+def share_inputs(left: Graph, right: RankProgram, weights: WeightMap) -> Shared:
     """Both programs with the map in front of them.
 
     Raises RewrightError for a partial map: an input of either side that nothing is known about, and tensors of which
@@ -192,7 +192,7 @@ def _without_dead(graph: Graph, kept: Collection[str]) -> Graph:
     live = graph.live()
     used = [p for p in places if all(o in places for o in graph.nodes[p].operands)]
     if len(used) < len(places):
-        return _without_dead(pruned(graph), kept) if len(live) < len(graph.nodes) else graph
+        return _without_dead(remove_dead_nodes(graph), kept) if len(live) < len(graph.nodes) else graph
     nodes = tuple(replace(graph.nodes[p], operands=tuple(places[o] for o in graph.nodes[p].operands)) for p in places)
     inputs = {name: places[p] for name, p in graph.inputs.items() if p in places}
     return replace(graph, nodes=nodes, inputs=inputs, outputs={name: places[p] for name, p in graph.outputs.items()})
@@ -260,11 +260,11 @@ def _composed(graph: Graph, texts: Mapping[str, str], other: Graph) -> Graph:
         wanted = [n for n in names_in(texts[name]) if n in other.inputs]
         tensors = {n: source(builder, n) for n in wanted}
         try:
-            return fitted(texts[name], builder, tensors, node.type)
+            return build_expression(texts[name], builder, tensors, node.type)
         except RewrightError as error:
             raise ContradictoryRelations(f"the map of {name!r} is wrong: {error}") from None
 
-    return rebuilt(graph, make)
+    return rebuild(graph, make)
 
 
 def _unread(left: Graph, rights: Sequence[Graph], weights: WeightMap) -> tuple[tuple[Side, str], ...]:
@@ -284,8 +284,8 @@ def _unread(left: Graph, rights: Sequence[Graph], weights: WeightMap) -> tuple[t
 
 def inputs_read(graph: Graph) -> set[str]:
     """The inputs that some output depends on."""
-    used = {p for node in pruned(graph).nodes for p in node.operands} | set(graph.outputs.values())
-    small = pruned(graph)
+    used = {p for node in remove_dead_nodes(graph).nodes for p in node.operands} | set(graph.outputs.values())
+    small = remove_dead_nodes(graph)
     return {name for name, position in small.inputs.items() if position in used}
 
 
@@ -367,7 +367,7 @@ def _moved(definition: Definition, name: str, source: Graph) -> tuple[Graph, str
     kinds = {n: source.nodes[source.inputs[n]].type for n in read}
     tensors = {n: builder.input(labels[n], ops.Input(labels[n], kinds[n])) for n in read}
     builder.output("made", build(definition.text, builder, tensors))
-    return rebuilt(builder.build(), _only_moving), labels[name]
+    return rebuild(builder.build(), _only_moving), labels[name]
 
 
 def _shape(graph: Graph, name: str) -> tuple[int, ...]:

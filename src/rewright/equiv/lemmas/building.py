@@ -8,13 +8,13 @@ from rewright import ops
 from rewright.interp.program import run_nodes
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
-from rewright.ir.rebuilding import pruned
+from rewright.ir.rebuilding import remove_dead_nodes
 from rewright.ops.base import Array
 
 
 def values_of(graph: Graph, wanted: Iterable[int], inputs: Mapping[str, Array] | None = None) -> dict[int, Array]:
     """The float64 values of nodes, which depend on no inputs but these; none where an operator cannot be executed."""
-    part = pruned(Graph(graph.nodes, {}, {str(p): p for p in wanted}), alone=True)
+    part = remove_dead_nodes(Graph(graph.nodes, {}, {str(p): p for p in wanted}), alone=True)
     needed = {node.op.label for node in part.nodes if isinstance(node.op, ops.Input)}
     given = {name: value for name, value in (inputs or {}).items() if name in needed}
     try:

@@ -8,7 +8,7 @@ from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 from rewright.proof.rewriting.evidence import SECONDS, proves
 from rewright.proof.rewriting.lemma import key_of
-from rewright.rules.generalisation import generalised
+from rewright.rules.generalisation import generalise
 from rewright.rules.reading import canonical
 from rewright.rules.scheme import Scheme
 from rewright.terms.normal.assumptions import Claim
@@ -44,7 +44,7 @@ class Prover:
         return self.known[key]
 
     def covering(self, left: Graph, right: Graph) -> Scheme | None:
-        """A proved scheme of which two programs are an instance."""
+        """A proved scheme that has two programs as an instance."""
         if not self.schemes and not self.claimed:
             return None
         sides = canonical(left, right)
@@ -58,11 +58,11 @@ class Prover:
                 return scheme
         return None
 
-    def generalised(self, left: Graph, right: Graph, seconds: float) -> Scheme | None:
-        """A proved scheme of which two programs are an instance, made of them where there is none yet."""
+    def generalise(self, left: Graph, right: Graph, seconds: float) -> Scheme | None:
+        """A proved scheme that has two programs as an instance; it is made from them where there is none yet."""
         found = self.covering(left, right)
         if found is None:
-            found = generalised(left, right, seconds)
+            found = generalise(left, right, seconds)
             if found is not None:
                 self.schemes.append(found)
         return found
@@ -76,7 +76,7 @@ class Prover:
             return prove(claim, self.seconds).status == "proved"
         return proves(claim, self.seconds) is None
 
-    def hurried(self) -> Prover:
+    def hurry(self) -> Prover:
         """A prover that knows what this one knows and takes less time for what is new; it teaches this one nothing."""
         seconds = min(self.seconds, _HURRIED)
         return Prover(seconds, dict(self.known), dict(self.reasons), 0, list(self.schemes), list(self.claimed))

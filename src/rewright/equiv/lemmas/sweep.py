@@ -30,14 +30,14 @@ from rewright.lifting.programs import Lifted, Lifter, Run
 from rewright.lifting.terms.value import NotAView, Pieces, Value
 from rewright.proof.rewriting.evidence import NUMBERS, PROVED
 from rewright.proof.rewriting.lemma import Lemma, key_of
-from rewright.proof.rewriting.numbers.closed import closed
+from rewright.proof.rewriting.numbers.closed import compare_closed
 from rewright.proof.rewriting.stages import Splice, Stage
 from rewright.refine.relations.inputs import input_values
 from rewright.refine.relations.known import Relations
 
 _MOST_COMPUTED = 4096
 _MOST_FAILURES = 12
-"""After so many tensors of which nothing was proved, although something new was tried, no more are."""
+"""The sweep stops after this many tensors without a proof although something new was tried."""
 _NEARBY = 24
 """Operators between two leaves of a part that are looked through."""
 _MOST_ATTEMPTS = 6
@@ -198,7 +198,7 @@ class Sweep:
             lemma = Lemma("", mine.part({}, {}, result=(layout, kind)), theirs.part({}, {}), NUMBERS)
         except RewrightError:
             return None
-        return lemma if closed(lemma) == () else None
+        return lemma if compare_closed(lemma) == () else None
 
     # --- cones
 

@@ -52,7 +52,7 @@ class SynthesisedRule:
         return f"{self.name} ({self.evidence}{known}): {self.statement}; {times}"
 
 
-def synthesised(
+def synthesise_rules(
     lemmas: Iterable[Lemma], prover: Prover, before: Collection[Scheme], deadline: float | None = None
 ) -> tuple[SynthesisedRule, ...]:
     """The rules that lemmas are instances of; ``before`` are those that are from other programs."""
@@ -61,7 +61,7 @@ def synthesised(
     found: list[SynthesisedRule] = []
     for lemma in lemmas:
         left = min(_SECONDS, ends - time.process_time())
-        scheme = prover.generalised(lemma.left, lemma.right, left) if left > 0 else None
+        scheme = prover.generalise(lemma.left, lemma.right, left) if left > 0 else None
         known = next((n for n, rule in enumerate(found) if rule.scheme is scheme), None)
         if known is not None:
             found[known] = replace(found[known], lemmas=(*found[known].lemmas, lemma))

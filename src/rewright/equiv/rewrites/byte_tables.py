@@ -22,8 +22,8 @@ from rewright.ir.operator import Operator
 from rewright.ir.types import DType, TensorType
 from rewright.ops.base import Array, array_dtype
 from rewright.ops.facts import integer_range
-from rewright.proof.rewriting.numbers.bytes import computed
-from rewright.proof.rewriting.parts import converted
+from rewright.proof.rewriting.numbers.bytes import compute_for_numbers
+from rewright.proof.rewriting.parts import convert_node
 from rewright.refine.rewriting.drafts import Draft
 
 _CODES = frozenset({DType.I8, DType.U8})
@@ -103,7 +103,7 @@ def _written(draft: Draft, known: dict[object, _Known]) -> Draft:
         table = last.get(position)
         return None if table is None else _put(builder, places[table.leaf], table, known)
 
-    return draft.rebuilt(make) if last else draft
+    return draft.rebuild(make) if last else draft
 
 
 def _tables(graph: Graph) -> dict[int, _Table]:
@@ -146,7 +146,7 @@ def _table(
             parts.append((np.arange(low, high + 1).astype(array_dtype(kind.dtype)), _Code()))
         else:
             return None
-    values = computed(graph, op, node, [values for values, _ in parts]) if len(leaves) <= 1 else None
+    values = compute_for_numbers(graph, op, node, [values for values, _ in parts]) if len(leaves) <= 1 else None
     if values is None or not np.isfinite(values).all():
         return None
     function = _Applied(node.op, tuple(part for _, part in parts))
@@ -192,7 +192,7 @@ def _put(builder: GraphBuilder, leaf: int, table: _Table, known: dict[object, _K
     more = first - times * alike.first
     if (times, more) != (1, 0) and not (table.dtype.is_float and _is_float(times, more)):
         alike, times, more = known.setdefault((*key, times, more), own), Fraction(1), Fraction(0)
-    place = converted(builder, _built(builder, leaf, alike.function), TensorType(kind.shape, table.dtype))
+    place = convert_node(builder, _built(builder, leaf, alike.function), TensorType(kind.shape, table.dtype))
     return _moved(builder, place, times, more)
 
 

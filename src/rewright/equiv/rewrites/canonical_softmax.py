@@ -1,6 +1,6 @@
 """Quotients by the sum of their own row, without what is one number for all of a row.
 
-``f x / sum(f x)`` is ``x / sum(x)`` where ``f`` is one number above nought for a row, and ``exp(x - c)`` is
+``f x / sum(f x)`` is ``x / sum(x)`` where ``f`` is one number above zero for a row, and ``exp(x - c)`` is
 ``exp(-c) exp(x)``. So a softmax is the same whatever is subtracted first, once or twice; a softmax that is divided by
 its sum over some chosen elements is the softmax of these; so is one that is multiplied by truth values and divided by
 its sum once more; and an element more in the sum, which is read nowhere,
@@ -188,18 +188,18 @@ def _rewritten(draft: Draft, shares: dict[int, _Share]) -> Draft:
             places[position] = builder.add(node.op, *operands)
         return places[position]
 
-    return draft.rebuilt(make)
+    return draft.rebuild(make)
 
 
 def _with_masks(builder: GraphBuilder, share: _Share, places: Mapping[int, int]) -> int:
-    """Append the source of a row with minus infinity where its exponentials are multiplied by nought."""
+    """Append the source of a row with minus infinity where its exponentials are multiplied by zero."""
     source = places[share.source]
     for mask in share.masks:
         condition = places[mask.condition]
         for layout in reversed(mask.layouts):
             condition = builder.add(layout, condition)
-        endless = builder.add(ops.Constant(builder.type(source), (-math.inf,)))
-        sides = (source, endless) if mask.holds else (endless, source)
+        minus_infinity = builder.add(ops.Constant(builder.type(source), (-math.inf,)))
+        sides = (source, minus_infinity) if mask.holds else (minus_infinity, source)
         source = builder.add(ops.Select(), condition, *sides)
     return source
 

@@ -18,7 +18,7 @@ from rewright.equiv.lemmas.building import values_of
 from rewright.equiv.rewrites.equal_masks import changing, core, is_whole, laid_out
 from rewright.interp.program import run_nodes
 from rewright.ir.graph import Graph, GraphBuilder, Node
-from rewright.ir.rebuilding import pruned
+from rewright.ir.rebuilding import remove_dead_nodes
 from rewright.ir.types import DType, TensorType
 from rewright.ops.base import Array
 from rewright.ops.facts import DIGITS
@@ -70,12 +70,12 @@ def _exchanged(draft: Draft, other: Graph, most: float) -> Draft:
         table = found.get(position)
         return None if table is None else _put(builder, other, table, node)
 
-    return draft.rebuilt(make) if found else draft
+    return draft.rebuild(make) if found else draft
 
 
 def _put(builder: GraphBuilder, other: Graph, table: Computed, node: Node) -> int:
     """Append what computes a table in the other program, in the shape and type of the constant."""
-    part = pruned(Graph(other.nodes, {}, {"result": table.source}), alone=True)
+    part = remove_dead_nodes(Graph(other.nodes, {}, {"result": table.source}), alone=True)
     made = laid_out(part, values_of(part, part.outputs.values())[part.outputs["result"]], _array(node), node)
     places: dict[int, int] = {}
     copy_nodes(builder, made, range(len(made.nodes)), places)
@@ -101,7 +101,7 @@ def computed(graph: Graph, other: Graph, most: float = MOST) -> Iterator[Compute
             apart, source = min(near, default=(np.inf, -1))
             within = np.isfinite(apart) and apart <= max(most, 4.0 * _step(kind)) * _scale(wanted)
             if within:
-                part = pruned(Graph(other.nodes, {}, {"result": source}), alone=True)
+                part = remove_dead_nodes(Graph(other.nodes, {}, {"result": source}), alone=True)
                 everything = run_nodes(part, {})
                 is_exact = apart == 0.0 and all(is_whole(value) for value in everything.values())
                 if is_exact or _explains(wanted, part, everything[part.outputs["result"]], kind, loose=most == LOOSE):

@@ -19,8 +19,8 @@ from rewright.ir.graph import Graph, GraphBuilder, Node
 from rewright.ops.base import Array
 from rewright.proof.rewriting.evidence import NUMBERS
 from rewright.proof.rewriting.lemma import Lemma
-from rewright.proof.rewriting.numbers.closed import closed
-from rewright.proof.rewriting.parts import converted, copy_nodes
+from rewright.proof.rewriting.numbers.closed import compare_closed
+from rewright.proof.rewriting.parts import convert_node, copy_nodes
 from rewright.proof.rewriting.stages import Splice, Stage
 
 _MOST_ELEMENTS = 1 << 22
@@ -56,7 +56,7 @@ def shared_masks(left: Graph, right: Graph) -> Stage:
         lemma = Lemma("", part, cones[1].part({}, {}), NUMBERS, (place,))
         key = lemma.key
         before = lemmas.get(key)
-        if before is not None or closed(lemma) == ():
+        if before is not None or compare_closed(lemma) == ():
             lemmas[key] = lemma if before is None else replace(before, places=(*before.places, place))
             splices.append(Splice(position, key))
     return Stage(tuple(splices), tuple(lemmas.values()))
@@ -135,6 +135,6 @@ def laid_out(part: Graph, own: Array, wanted: Array, node: Node) -> Graph:
     sizes = tuple(n for n in limits if n != 1)
     if sizes != limits:
         position = builder.add(ops.Reshape(sizes), position)
-    position = converted(builder, position, node.type)
+    position = convert_node(builder, position, node.type)
     builder.output("result", builder.add(ops.BroadcastInDim(node.type.shape, tuple(changing(wanted))), position))
     return builder.build()

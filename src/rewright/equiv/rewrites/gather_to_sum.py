@@ -32,7 +32,7 @@ def _by_cases(draft: Draft, law: Rows) -> Draft:
     most = sum(len(part) * (count or 0) for part, count in zip(parts, rows, strict=True))
     if not last or None in rows or most > MOST or not all(graph.nodes[p].type.dtype.is_float for p in last):
         return draft
-    sums = {p for p in range(len(graph.nodes)) if law.summed(p) in last}
+    sums = {p for p in range(len(graph.nodes)) if law.summed_rows(p) in last}
     return draft.by_law("rows", law, last | sums)
 
 

@@ -23,14 +23,14 @@ from rewright.ir.dims import Shape
 from rewright.ir.graph import Graph, GraphBuilder, Node
 from rewright.ir.types import DType, TensorType
 from rewright.ops.base import Array
-from rewright.proof.rewriting.numbers.taken import EVERY_LOWEST, ROOTED, ROUNDING, are_close, as_endless
+from rewright.proof.rewriting.numbers.taken import EVERY_LOWEST, ROOTED, ROUNDING, are_close, as_infinity
 from rewright.proof.rewriting.parts import depends_on_inputs, splat
 from rewright.refine.rewriting.drafts import Draft, graphs_of
 
 _MOST_FOLDED = 4096
 
 
-def idealised(drafts: Sequence[Draft], *, masks_choose: bool = False) -> list[Draft]:
+def idealise(drafts: Sequence[Draft], *, masks_choose: bool = False) -> list[Draft]:
     """The programs over the reals, in the order in which they were given; constants are compared over all of them.
 
     With ``masks_choose`` masks that are added are choices, for where no lemma can say that they are.
@@ -46,7 +46,7 @@ def idealised(drafts: Sequence[Draft], *, masks_choose: bool = False) -> list[Dr
 # --- masks
 
 
-def with_endless(graphs: Sequence[Graph]) -> tuple[Graph, ...]:
+def with_infinities(graphs: Sequence[Graph]) -> tuple[Graph, ...]:
     """The programs with minus infinity for what stands for it, and nothing else changed.
 
     They have the same inputs and outputs.
@@ -68,21 +68,21 @@ def _masked(draft: Draft, filled: Mapping[int, float]) -> Draft:
         if position in filled:
             return builder.add(ops.Constant(node.type, (-math.inf,)))
         if isinstance(node.op, ops.Constant) and (is_lowest(node) or _is_mask(node)):
-            return _filled(builder, node.type, tuple(as_endless(v, node.type.dtype) for v in node.op.values))
+            return _filled(builder, node.type, tuple(as_infinity(v, node.type.dtype) for v in node.op.values))
         if isinstance(node.op, ops.Constant) and _is_choice(node):
             return _spread(builder, node.type, node.op.values)
         return None
 
-    return draft.rebuilt(make)
+    return draft.rebuild(make)
 
 
 def is_lowest(node: Node) -> bool:
     """Whether a node is a constant with the most negative number of a float type in it."""
-    return isinstance(node.op, ops.Constant) and any(as_endless(v, node.type.dtype) != v for v in set(node.op.values))
+    return isinstance(node.op, ops.Constant) and any(as_infinity(v, node.type.dtype) != v for v in set(node.op.values))
 
 
 def _is_mask(node: Node) -> bool:
-    """Whether a node is a table of nought and minus infinity."""
+    """Whether a node is a table of zero and minus infinity."""
     return isinstance(node.op, ops.Constant) and node.type.dtype.is_float and set(node.op.values) == {0.0, -math.inf}
 
 
@@ -101,16 +101,16 @@ def _spread(builder: GraphBuilder, kind: TensorType, values: Sequence[float | in
 
 
 def _filled(builder: GraphBuilder, kind: TensorType, values: tuple[float | int | bool, ...]) -> int:
-    """A constant; a table of nought and minus infinity as a choice between both."""
+    """A constant; a table of zero and minus infinity as a choice between both."""
     if set(values) != {0.0, -math.inf}:
         return builder.add(ops.Constant(kind, values))
     seen = _spread(builder, replace(kind, dtype=DType.BOOL), [value == 0.0 for value in values])
-    zero, endless = (builder.add(ops.Constant(kind, (value,))) for value in (0.0, -math.inf))
-    return builder.add(ops.Select(), seen, zero, endless)
+    zero, minus_infinity = (builder.add(ops.Constant(kind, (value,))) for value in (0.0, -math.inf))
+    return builder.add(ops.Select(), seen, zero, minus_infinity)
 
 
 def _chosen(draft: Draft) -> Draft:
-    """The program with sums of scores and masks of nought and minus infinity as a choice between both.
+    """The program with sums of scores and masks of zero and minus infinity as a choice between both.
 
     A score is a number: nothing that a mask is added to is infinite.
     """
@@ -124,12 +124,12 @@ def _chosen(draft: Draft) -> Draft:
             found = _where_masked(builder, operands[k])
             if found is not None:
                 condition, seen = found
-                endless = builder.add(ops.Constant(node.type, (-math.inf,)))
-                sides = (operands[1 - k], endless) if seen else (endless, operands[1 - k])
+                minus_infinity = builder.add(ops.Constant(node.type, (-math.inf,)))
+                sides = (operands[1 - k], minus_infinity) if seen else (minus_infinity, operands[1 - k])
                 return _with_condition(builder, condition, *sides)
         return None
 
-    return draft.rebuilt(make) if any(_is_endless(node) for node in draft.graph.nodes) else draft
+    return draft.rebuild(make) if any(_is_minus_infinity(node) for node in draft.graph.nodes) else draft
 
 
 def _with_condition(builder: GraphBuilder, condition: int, *sides: int) -> int:
@@ -147,12 +147,12 @@ def _with_condition(builder: GraphBuilder, condition: int, *sides: int) -> int:
     return _with_condition(builder, condition, *reversed(sides))
 
 
-def _is_endless(node: Node) -> bool:
+def _is_minus_infinity(node: Node) -> bool:
     return isinstance(node.op, ops.Constant) and node.op.values == (-math.inf,)
 
 
 def _where_masked(builder: GraphBuilder, position: int) -> tuple[int, bool] | None:
-    """The condition of a mask in the mask's own layout, and whether it holds where the mask is nought."""
+    """The condition of a mask in the mask's own layout, and whether it holds where the mask is zero."""
     layouts: list[Node] = []
     node = builder.node(position)
     while isinstance(node.op, ops.View | ops.Convert):
@@ -216,7 +216,7 @@ def _folded(draft: Draft) -> Draft:
         same = len(set(flat)) == 1
         return builder.add(ops.Constant(node.type, (flat[0],) if same else tuple(flat)))
 
-    return draft.rebuilt(make)
+    return draft.rebuild(make)
 
 
 def _counted(builder: GraphBuilder, kind: TensorType, value: Array) -> int | None:
@@ -265,7 +265,7 @@ def _with_products(draft: Draft) -> Draft:
         inverses = _inverses(builder, operands[1]) if value is None else None
         return None if inverses is None else builder.add(ops.Multiply(), operands[0], inverses)
 
-    return draft.rebuilt(make)
+    return draft.rebuild(make)
 
 
 def _with_inverses(draft: Draft) -> Draft:
@@ -281,7 +281,7 @@ def _with_inverses(draft: Draft) -> Draft:
             return None
         return builder.add(ops.Constant(node.type, tuple(1.0 / value for value in divisor.values)))
 
-    return draft.rebuilt(make)
+    return draft.rebuild(make)
 
 
 def _with_quotients(draft: Draft) -> Draft:
@@ -297,7 +297,7 @@ def _with_quotients(draft: Draft) -> Draft:
                 return builder.add(ops.Divide(), operands[1 - k], divisor)
         return None
 
-    return draft.rebuilt(make)
+    return draft.rebuild(make)
 
 
 def _rounded_inverses(graph: Graph) -> Iterator[tuple[int, int]]:
@@ -359,7 +359,7 @@ def _merged(drafts: Sequence[Draft]) -> list[Draft]:
         values = tuple(chosen.get(float(value), value) for value in node.op.values)
         return builder.add(ops.Constant(node.op.tensor, values))
 
-    return [draft.rebuilt(make) for draft in drafts]
+    return [draft.rebuild(make) for draft in drafts]
 
 
 def _rooted(drafts: Sequence[Draft]) -> list[Draft]:
@@ -379,7 +379,7 @@ def _rooted(drafts: Sequence[Draft]) -> list[Draft]:
             place = builder.add(ops.Sqrt(), place)
         return place
 
-    return [draft.rebuilt(make) for draft in drafts]
+    return [draft.rebuild(make) for draft in drafts]
 
 
 def _root(value: float) -> tuple[float, int] | None:

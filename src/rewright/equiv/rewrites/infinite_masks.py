@@ -13,7 +13,7 @@ import numpy as np
 
 from rewright.analysis.meetings import match_collectives
 from rewright.blame.layouts import agree
-from rewright.equiv.rewrites.ideal import is_lowest, with_endless
+from rewright.equiv.rewrites.ideal import is_lowest, with_infinities
 from rewright.interp.ranks import Trial, run, run_ranks
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
@@ -35,7 +35,7 @@ MET = (
 UNSEEN = "a number that masks are filled with may not do what -infinity does: programs cannot be run with both ({0})"
 
 
-def shown(twin: Twin | Unsupported) -> str:
+def value_doubt(twin: Twin | Unsupported) -> str:
     """Why what stands for minus infinity in two programs, as they are written, may be another number; else empty.
 
     Where nothing can be run nothing is known of it.
@@ -43,16 +43,16 @@ def shown(twin: Twin | Unsupported) -> str:
     if isinstance(twin, Unsupported):
         return UNSEEN.format(twin.why)
     compared = 0
-    endless = with_endless([twin.sequential, *twin.program.graphs])
+    infinite = with_infinities([twin.sequential, *twin.program.graphs])
     try:
-        schedule = match_collectives(endless[1:])
+        schedule = match_collectives(infinite[1:])
         for draw in range(_DRAWS):
             trial = twin.run_trial(0, draw)
             if not isinstance(trial, Trial):
                 continue
             compared += 1
-            ideal = run(endless[0], trial.inputs).outputs
-            ranks = run_ranks(endless[1:], trial.held, schedule=schedule)
+            ideal = run(infinite[0], trial.inputs).outputs
+            ranks = run_ranks(infinite[1:], trial.held, schedule=schedule)
             name = _differing(trial.sequential.outputs, ideal)
             if name:
                 return SHOWN.format(name, "left")
@@ -65,7 +65,7 @@ def shown(twin: Twin | Unsupported) -> str:
     return "" if compared else UNSEEN.format("no inputs were found")
 
 
-def met(graphs: Sequence[Graph]) -> str:
+def lowest_doubt(graphs: Sequence[Graph]) -> str:
     """Why the most negative number of a type is not minus infinity in programs as they are written; else empty."""
     for graph in graphs:
         program = Program(graph)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from rewright import ops
 from rewright.ir.graph import GraphBuilder, Node
 from rewright.ir.types import DType
-from rewright.proof.rewriting.parts import converted
+from rewright.proof.rewriting.parts import convert_node
 from rewright.refine.rewriting.drafts import Draft
 
 
@@ -26,6 +26,6 @@ def without_casts(draft: Draft) -> Draft:
             return None
         inner = builder.node(operands[0])
         is_number = isinstance(inner.op, ops.Convert) and inner.type.dtype is not DType.BOOL
-        return converted(builder, inner.operands[0], node.type) if is_number else None
+        return convert_node(builder, inner.operands[0], node.type) if is_number else None
 
-    return draft.rebuilt(make)
+    return draft.rebuild(make)

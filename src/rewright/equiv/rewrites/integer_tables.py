@@ -78,7 +78,7 @@ class _Numbers:
             row = builder.add(ops.Constant(TensorType((len(flat),), node.type.dtype), tuple(flat)))
             return builder.add(ops.Reshape(node.type.shape), row) if node.type.rank != 1 else row
 
-        return _in_rows(draft.rebuilt(make)) if last else draft
+        return _in_rows(draft.rebuild(make)) if last else draft
 
     def _is_whole(self, position: int, node: Node) -> bool:
         return node.type.dtype.is_integer and not self._depends[position]
@@ -131,7 +131,7 @@ def _in_rows(draft: Draft) -> Draft:
             return _in_a_row(builder, node.op, node, operands)
         return None
 
-    return draft.rebuilt(make)
+    return draft.rebuild(make)
 
 
 def _in_a_row(builder: GraphBuilder, op: ops.Gather, node: Node, operands: tuple[int, ...]) -> int | None:

@@ -28,7 +28,7 @@ class _Choice:
 
     @property
     def is_mask(self) -> bool:
-        """Whether it is nought at some places and a low number at all others."""
+        """Whether it is zero at some places and a low number at all others."""
         return max(self.holds, self.fails) == 0 and min(self.holds, self.fails) <= HIGHEST
 
     def built(self, builder: GraphBuilder, kind: TensorType) -> int:
@@ -38,7 +38,7 @@ class _Choice:
 
 
 def with_masks_chosen(draft: Draft) -> Draft:
-    """The program with a choice between nought and a low number for every mask that is computed from truth values."""
+    """The program with a choice between zero and a low number for every mask that is computed from truth values."""
     choices: dict[int, _Choice] = {}
     graph = draft.graph
 
@@ -51,7 +51,7 @@ def with_masks_chosen(draft: Draft) -> Draft:
             return None
         return choice.built(builder, node.type)
 
-    return draft.rebuilt(make)
+    return draft.rebuild(make)
 
 
 def _subtracted(

@@ -1,6 +1,6 @@
 """What attention that goes over its keys block by block begins with: minus infinity as the largest score so far.
 
-``maximum(-inf, x)`` is ``x``, and the sums so far are multiplied by ``exp(-inf - m)``, which is nought where ``m`` is a
+``maximum(-inf, x)`` is ``x``, and the sums so far are multiplied by ``exp(-inf - m)``, which is zero where ``m`` is a
 real number. Programs that begin with the first block have neither.
 """
 
@@ -19,8 +19,8 @@ _MOST_ROUNDS = 8
 
 
 def without_starts(draft: Draft) -> Draft:
-    """The program without maxima with minus infinity, and with nought for what is multiplied by its exponential."""
-    for _ in range(_MOST_ROUNDS if any(_is_endless(node) for node in draft.graph.nodes) else 0):
+    """The program without maxima with minus infinity, and with zero for what is multiplied by its exponential."""
+    for _ in range(_MOST_ROUNDS if any(_is_minus_infinity(node) for node in draft.graph.nodes) else 0):
         graph = draft.graph
         numbers = _numbers(draft.facts, graph)
         aliases = {p: q for p, node in enumerate(graph.nodes) if (q := _largest(node, numbers)) is not None}
@@ -31,7 +31,7 @@ def without_starts(draft: Draft) -> Draft:
     return draft
 
 
-def _is_endless(node: Node) -> bool:
+def _is_minus_infinity(node: Node) -> bool:
     return isinstance(node.op, ops.Constant) and node.op.values == (-math.inf,)
 
 
@@ -41,7 +41,7 @@ def _rewritten(draft: Draft, aliases: Mapping[int, int], fresh: Mapping[int, flo
             return operands[node.operands.index(aliases[position])]
         return builder.add(ops.Constant(node.type, (fresh[position],))) if position in fresh else None
 
-    return draft.rebuilt(make)
+    return draft.rebuild(make)
 
 
 def _largest(node: Node, numbers: Mapping[int, float]) -> int | None:

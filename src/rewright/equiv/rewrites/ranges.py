@@ -20,7 +20,9 @@ Ranges = Mapping[str, Bound]
 _SHOWN = 3
 
 
-def held(left: Graph, right: RankProgram, weights: WeightMap, values: Sequence[Mapping[str, Array]] | None) -> Ranges:
+def known_ranges(
+    left: Graph, right: RankProgram, weights: WeightMap, values: Sequence[Mapping[str, Array]] | None
+) -> Ranges:
     """The bounds of all inputs of both programs over the same inputs whose values are known, by name.
 
     ``values`` are those of the left program and of the right one. An input that both have is that of the left one,
@@ -41,7 +43,7 @@ def held(left: Graph, right: RankProgram, weights: WeightMap, values: Sequence[M
     return found
 
 
-def told(ranges: Ranges) -> tuple[str, ...]:
+def describe(ranges: Ranges) -> tuple[str, ...]:
     """Bounds as assumptions, those of equal bounds in one."""
     groups: dict[Bound, list[str]] = {}
     for name in sorted(ranges):
@@ -56,7 +58,7 @@ def _sentence(bound: Bound, names: Sequence[str]) -> str:
     return f"{', '.join(names[:_SHOWN])}{more} {hold} numbers from {low} to {high}, as the values that were given do"
 
 
-def outside(ranges: Ranges, known: Ranges) -> Iterator[str]:
+def inputs_out_of_range(ranges: Ranges, known: Ranges) -> Iterator[str]:
     """Names of inputs whose known values are not within the bounds that are stated."""
     for name, (low, high) in ranges.items():
         if name in known and not low <= known[name][0] <= known[name][1] <= high:

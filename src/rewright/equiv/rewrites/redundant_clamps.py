@@ -1,7 +1,7 @@
-"""Maxima with nought of what is never below nought, which are no maxima over the reals.
+"""Maxima with zero of what is never below zero, which are no maxima over the reals.
 
-A variance in one pass, the mean of squares less the square of the mean, may come out below nought where it is rounded;
-so programs take nought then. Over the reals it never is.
+A variance in one pass, the mean of squares less the square of the mean, may come out below zero where it is rounded;
+so programs take zero then. Over the reals it never is.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from rewright.refine.rewriting.drafts import Draft
 
 
 def without_floors(drafts: Sequence[Draft]) -> tuple[Draft, ...]:
-    """The programs without maxima with nought of what is never below it."""
+    """The programs without maxima with zero of what is never below it."""
     return tuple(map(_lowered, drafts))
 
 
@@ -33,7 +33,7 @@ def _lowered(draft: Draft) -> Draft:
     def make(builder: GraphBuilder, position: int, node: Node, operands: tuple[int, ...]) -> int | None:
         return operands[kept[position]] if position in kept else None
 
-    return draft.rebuilt(make) if kept else draft
+    return draft.rebuild(make) if kept else draft
 
 
 def _is_never_below(known: Facts) -> bool:

@@ -54,7 +54,7 @@ def may_be_rounding(verdict: Verdict) -> bool:
     return verdict.status == "refuted" and not any(finding.kind in _SAID for finding in verdict.findings)
 
 
-def nudged(values: Mapping[str, Array]) -> dict[str, Array]:
+def nudge(values: Mapping[str, Array]) -> dict[str, Array]:
     """The values with every element moved by a step of single precision, up and down in turn."""
     found: dict[str, Array] = {}
     for name, value in values.items():

@@ -1,4 +1,4 @@
-"""Tensors that are nought but for what is written at the places of a choice, written or added.
+"""Tensors that are zero but for what is written at the places of a choice, written or added.
 
 The engine knows sums. Programs that weigh experts in several ways get them all as sums.
 """
@@ -15,7 +15,7 @@ from rewright.refine.rewriting.drafts import Draft
 
 
 def placed_alike(drafts: Sequence[Draft]) -> tuple[Draft, ...]:
-    """The programs with what is written into noughts at different places as sums.
+    """The programs with what is written into zeros at different places as sums.
 
     They are returned as they are where all of them write in the same ways.
     """

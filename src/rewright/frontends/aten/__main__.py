@@ -5,13 +5,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from rewright.frontends.aten.tables import supported
+from rewright.frontends.aten.tables import supported_operators
 
 
 def table() -> str:
     """One row per family: its name, how many operators it has, and their names."""
     rows = ["| family | operators | names |", "|---|---|---|"]
-    for family, names in supported().items():
+    for family, names in supported_operators().items():
         rows.append(f"| {family} | {len(names)} | {', '.join(f'`{name}`' for name in names)} |")
     return "\n".join(rows)
 

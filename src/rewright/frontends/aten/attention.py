@@ -196,17 +196,17 @@ def math_attention(c: Context, *args: Any, **kwargs: Any) -> tuple[int, int | No
 
 @TABLE.register("aten._softmax.default", "aten.softmax.int")
 def softmax_(c: Context, x: Value, dim: int, *_: object) -> int:
-    return softmax.softmax(c.b, c.converted(x), x.axis(dim))
+    return softmax.softmax(c.b, c.convert(x), x.axis(dim))
 
 
 @TABLE.register("aten._safe_softmax.default")
 def safe_softmax(c: Context, x: Value, dim: int, *_: object) -> int:
-    return softmax.safe_softmax(c.b, c.converted(x), x.axis(dim))
+    return softmax.safe_softmax(c.b, c.convert(x), x.axis(dim))
 
 
 @TABLE.register("aten._log_softmax.default", "aten.log_softmax.int")
 def log_softmax(c: Context, x: Value, dim: int, *_: object) -> int:
-    return softmax.log_softmax(c.b, c.converted(x), x.axis(dim))
+    return softmax.log_softmax(c.b, c.convert(x), x.axis(dim))
 
 
 @TABLE.register("aten._softmax_backward_data.default")

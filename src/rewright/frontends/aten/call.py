@@ -70,7 +70,7 @@ class Call(Protocol):
 _ORDER = {dtype: place for place, dtype in enumerate((DType.I8, DType.I16, DType.I32, DType.I64))}
 
 
-def promoted(first: TensorType | float, second: TensorType | float) -> DType:
+def promote_dtypes(first: TensorType | float, second: TensorType | float) -> DType:
     """The dtype in which PyTorch combines two operands (``torch.result_type``).
 
     A tensor with axes counts more than one without, and that more than a number, unless the other is of a higher

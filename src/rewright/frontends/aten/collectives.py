@@ -177,10 +177,10 @@ def posted(c: Context, x: Value) -> int:
 @TABLE.register("rewright.in_flight.default")
 def in_flight(c: Context, x: Value, overwritten: str) -> int:
     """What memory holds that a collective writes, and that nobody has waited for."""
-    return begun(c, x.position, overwritten)
+    return pending_result(c, x.position, overwritten)
 
 
-def begun(c: Context, result: int, overwritten: str = "") -> int:
+def pending_result(c: Context, result: int, overwritten: str = "") -> int:
     """What is in the memory of a collective's result until somebody waits for it."""
     attributes = (*c.site(), ("overwritten", overwritten))
     return c.b.add(ops.CustomCall(ops.CustomCall.IN_FLIGHT, attributes, (c.b.type(result),), 0), result)

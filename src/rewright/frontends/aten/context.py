@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from rewright import ops
-from rewright.frontends.aten.call import Call, promoted
+from rewright.frontends.aten.call import Call, promote_dtypes
 from rewright.frontends.aten.ties import Promise
 from rewright.ir.dims import Dim, Shape, SizeExpr
 from rewright.ir.errors import UnsupportedOperator
@@ -59,7 +59,7 @@ class Value:
 Number = float | int | bool
 Operand = Value | Number | SizeExpr
 Unknown = Callable[[str, str, TensorType], int]
-"""Makes a tensor of which nothing is known but its type: (what it is, name of the node, type) -> position."""
+"""Makes a tensor that is known by type alone: (what it is, name of the node, type) -> position."""
 
 _Any = TypeVar("_Any", bound=Callable[..., Any])
 
@@ -137,10 +137,10 @@ class Context:
             raise UnsupportedOperator("the captured node does not say what tensor it gives; capture with fake tensors")
         return found
 
-    def promoted(self, *operands: Operand) -> DType:
+    def promote(self, *operands: Operand) -> DType:
         """The dtype in which PyTorch compares two operands."""
         first, second = (x.type if isinstance(x, Value) else 0 if isinstance(x, SizeExpr) else x for x in operands)
-        return promoted(first, second)
+        return promote_dtypes(first, second)
 
     def position(self, operand: Operand, dtype: DType) -> int:
         """The node of an operand in a dtype; a number becomes a scalar constant."""
@@ -152,7 +152,7 @@ class Context:
             operand %= 1 << int(dtype.value.lstrip("ui"))  # counted from the other end, as PyTorch does
         return rb.splat(self.b, operand, (), dtype)
 
-    def converted(self, operand: Operand, dtype: DType | None = None) -> int:
+    def convert(self, operand: Operand, dtype: DType | None = None) -> int:
         """The node of an operand in a dtype, by default that of the result."""
         return self.position(operand, dtype or self.result().dtype)
 
@@ -184,7 +184,7 @@ class Context:
         """Random values as an unknown of the program; None where a door has no unknowns."""
         return self._unknown(f"random:{what}", self.call.site, kind) if self._unknown else None
 
-    def uninitialized(self) -> int:
+    def new_memory(self) -> int:
         """Memory that nothing was written to: an unknown of the program, or equal to no other tensor."""
         kind = self.result()
         if 0 in kind.shape:  # there is no element to be unknown

@@ -83,11 +83,11 @@ def add_before_flattening(c: Context, product: int, addend: int) -> int:
 
 
 def _add_product(c: Context, addend: Value, product: int, beta: Number, alpha: Number) -> int:
-    scaled = rb.scaled(c.b, product, alpha)
+    scaled = rb.scale_by(c.b, product, alpha)
     if beta == 0:
         return scaled
     (base,) = c.positions(addend)
-    return c.spread(add_before_flattening(c, scaled, rb.scaled(c.b, base, beta)))
+    return c.spread(add_before_flattening(c, scaled, rb.scale_by(c.b, base, beta)))
 
 
 @TABLE.register("aten.addmm.default", "aten.addmv.default")
@@ -128,7 +128,7 @@ def convolution(
         result = reference.convolution(c.b, x.position, weight.position, window)
     if bias is None:
         return result
-    return rb.add(c.b, result, rb.along(c.b, bias.position, c.b.type(result).shape, 1))
+    return rb.add(c.b, result, rb.broadcast_along(c.b, bias.position, c.b.type(result).shape, 1))
 
 
 @TABLE.register("aten.conv1d.default", "aten.conv2d.default", "aten.conv3d.default")

@@ -64,7 +64,7 @@ def fill(c: Context, x: Value, value: Operand) -> int:
     "aten.new_empty_strided.default",
 )
 def empty(c: Context, *_: object, **__: object) -> int:
-    return c.uninitialized()
+    return c.new_memory()
 
 
 @TABLE.register("aten.arange.default")
@@ -89,7 +89,7 @@ def arange_start(c: Context, start: Operand, end: Operand, step: Number = 1, **_
 
 
 def _ramp(c: Context, kind: TensorType, start: Operand, step: Number) -> int:
-    scaled = rb.scaled(c.b, c.b.add(ops.Iota(kind, 0)), step)
+    scaled = rb.scale_by(c.b, c.b.add(ops.Iota(kind, 0)), step)
     return scaled if start == 0 else rb.broadcast(c.b, rb.add(c.b, scaled, c.position(start, kind.dtype)), kind.shape)
 
 
@@ -102,7 +102,7 @@ def linspace(c: Context, start: Number, end: Number, steps: Dim, **__: object) -
         return c.b.add(ops.Constant(kind, _whole_steps(int(start), int(end), steps)))
     width = (end - start) / (steps - 1) if steps > 1 else 0.0
     ramp = rb.convert(c.b, rb.iota(c.b, kind.shape, 0), kind.dtype)
-    return rb.shifted(c.b, rb.scaled(c.b, ramp, width), start)
+    return rb.shift_by(c.b, rb.scale_by(c.b, ramp, width), start)
 
 
 def _whole_steps(start: int, end: int, steps: int) -> tuple[int, ...]:
@@ -123,7 +123,7 @@ def eye(c: Context, *_: object, **__: object) -> int:
 
 def _triangle(c: Context, x: Value, diagonal: int, *, lower: bool) -> int:
     rows, columns = rb.iota(c.b, x.shape, x.rank - 2), rb.iota(c.b, x.shape, x.rank - 1)
-    edge = rb.shifted(c.b, rows, diagonal)
+    edge = rb.shift_by(c.b, rows, diagonal)
     kept = rb.compare(c.b, "LE" if lower else "GE", columns, edge)
     return rb.select(c.b, kept, x.position, rb.splat_like(c.b, 0, x.position))
 

@@ -31,7 +31,7 @@ def _unary(function: Callable[[GraphBuilder, int], int]) -> Callable[[Context, V
 
 def _exponential(b: GraphBuilder, x: int) -> int:
     """``exp(x) / 2``, which is in range where the exponential is not."""
-    return b.add(ops.Exponential(), rb.shifted(b, x, -math.log(2)))
+    return b.add(ops.Exponential(), rb.shift_by(b, x, -math.log(2)))
 
 
 def _is(b: GraphBuilder, direction: Direction, x: int, value: float) -> int:
@@ -47,7 +47,7 @@ def sinh(b: GraphBuilder, x: int) -> int:
     """``(exp(x) - exp(-x)) / 2``; near zero ``(t + t / (t + 1)) / 2`` with ``t = exp(x) - 1``."""
     far = rb.subtract(b, _exponential(b, x), _exponential(b, b.add(ops.Negate(), x)))
     t = b.add(ops.ExponentialMinusOne(), x)
-    near = rb.scaled(b, rb.add(b, t, rb.divide(b, t, rb.shifted(b, t, 1.0))), 0.5)
+    near = rb.scale_by(b, rb.add(b, t, rb.divide(b, t, rb.shift_by(b, t, 1.0))), 0.5)
     return rb.select(b, _is(b, "LT", b.add(ops.Abs(), x), 1.0), near, far)
 
 
@@ -60,25 +60,25 @@ def asinh(b: GraphBuilder, x: int) -> int:
     """``sign(x) log(a + sqrt(a a + 1))`` with ``a = |x|``."""
     a = b.add(ops.Abs(), x)
     square = rb.multiply(b, a, a)
-    root = b.add(ops.Sqrt(), rb.shifted(b, square, 1.0))
-    near = b.add(ops.LogPlusOne(), rb.add(b, a, rb.divide(b, square, rb.shifted(b, root, 1.0))))
-    far = rb.shifted(b, b.add(ops.Log(), a), math.log(2))
+    root = b.add(ops.Sqrt(), rb.shift_by(b, square, 1.0))
+    near = b.add(ops.LogPlusOne(), rb.add(b, a, rb.divide(b, square, rb.shift_by(b, root, 1.0))))
+    far = rb.shift_by(b, b.add(ops.Log(), a), math.log(2))
     return rb.multiply(b, b.add(ops.Sign(), x), rb.select(b, _is(b, "GT", a, LARGE), far, near))
 
 
 def acosh(b: GraphBuilder, x: int) -> int:
     """``log(x + sqrt(x x - 1))``, as ``log(1 + t + sqrt(t) sqrt(t + 2))`` with ``t = x - 1``."""
-    t = rb.shifted(b, x, -1.0)
-    root = rb.multiply(b, b.add(ops.Sqrt(), t), b.add(ops.Sqrt(), rb.shifted(b, t, 2.0)))
+    t = rb.shift_by(b, x, -1.0)
+    root = rb.multiply(b, b.add(ops.Sqrt(), t), b.add(ops.Sqrt(), rb.shift_by(b, t, 2.0)))
     near = b.add(ops.LogPlusOne(), rb.add(b, t, root))
-    far = rb.shifted(b, b.add(ops.Log(), x), math.log(2))
+    far = rb.shift_by(b, b.add(ops.Log(), x), math.log(2))
     return rb.select(b, _is(b, "GT", x, LARGE), far, near)
 
 
 def atanh(b: GraphBuilder, x: int) -> int:
     """``(log(1 + x) - log(1 - x)) / 2``."""
     low = b.add(ops.LogPlusOne(), b.add(ops.Negate(), x))
-    return rb.scaled(b, rb.subtract(b, b.add(ops.LogPlusOne(), x), low), 0.5)
+    return rb.scale_by(b, rb.subtract(b, b.add(ops.LogPlusOne(), x), low), 0.5)
 
 
 def _logarithm(base: float) -> Callable[[GraphBuilder, int], int]:
@@ -127,9 +127,9 @@ def hypot(c: Context, x: Operand, y: Operand) -> int:
     sizes = [b.add(ops.Abs(), p) for p in c.positions(x, y)]
     m, n = (rb.binary(b, op, *sizes) for op in (ops.Maximum(), ops.Minimum()))
     part = rb.divide(b, n, m)
-    length = rb.multiply(b, m, b.add(ops.Sqrt(), rb.shifted(b, rb.multiply(b, part, part), 1.0)))
+    length = rb.multiply(b, m, b.add(ops.Sqrt(), rb.shift_by(b, rb.multiply(b, part, part), 1.0)))
     alike = rb.compare(b, "EQ", m, n)  # both may be zero, or infinite
-    return c.spread(rb.select(b, alike, rb.scaled(b, m, math.sqrt(2)), length))
+    return c.spread(rb.select(b, alike, rb.scale_by(b, m, math.sqrt(2)), length))
 
 
 @TABLE.register("aten.round.decimals")
@@ -142,7 +142,7 @@ def round_(c: Context, x: Value, *, decimals: int) -> int:
 
 @TABLE.register("aten.signbit.default")
 def signbit(c: Context, x: Value) -> int:
-    """Whether a number is below zero, or the zero of which the inverse is."""
+    """Whether a number is below zero, or the zero whose inverse is."""
     if not x.dtype.is_float:
         return _is(c.b, "LT", x.position, 0)
     return _negative(c.b, x.position)
@@ -172,7 +172,7 @@ def rrelu(
     if training:
         raise UnsupportedOperator("rrelu draws random slopes in training; call model.eval()")
     (position,) = c.positions(x)
-    below = rb.scaled(c.b, position, (lower + upper) / 2)
+    below = rb.scale_by(c.b, position, (lower + upper) / 2)
     return c.spread(rb.select(c.b, _is(c.b, "GE", position, 0.0), position, below))
 
 

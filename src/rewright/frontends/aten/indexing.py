@@ -132,7 +132,7 @@ def _from_front(c: Context, index: int, size: Dim) -> int:
     """Indices counted from the front; those that a captured program is given are taken to be."""
     trusted: set[str] = set()
     if not c.trusts_indices or not reference.is_nonnegative(c.b, index, trusted=trusted):
-        return reference.wrapped(c.b, index, size)
+        return reference.wrap_index(c.b, index, size)
     for label in sorted(trusted):
         c.assume(f"no index in {label} is negative, which would count from the end")
     return index

@@ -83,7 +83,7 @@ def mse_loss(c: Context, x: Value, target: Value, reduction: int = 1) -> int:
 
 @TABLE.register("aten.mse_loss_backward.default")
 def mse_loss_backward(c: Context, gradient: Value, x: Value, target: Value, reduction: int) -> int:
-    difference = rb.scaled(c.b, rb.subtract(c.b, *c.positions(x, target)), 2)
+    difference = rb.scale_by(c.b, rb.subtract(c.b, *c.positions(x, target)), 2)
     if reduction == 1:
         difference = rb.divide(c.b, difference, rb.count(c.b, difference, range(c.b.type(difference).rank)))
     return rb.multiply(c.b, difference, gradient.position)

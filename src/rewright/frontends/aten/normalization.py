@@ -59,8 +59,8 @@ def native_layer_norm_backward(
         gradient.position,
         x.position,
         len(normalized_shape),
-        c.converted(mean, dtype),
-        c.converted(rstd, dtype),
+        c.convert(mean, dtype),
+        c.convert(rstd, dtype),
         c.optional(weight, dtype),
     )
     return tuple(position if wanted else None for position, wanted in zip(found, output_mask, strict=True))
@@ -102,7 +102,7 @@ def fused_rms_norm_backward(
         gradient.position,
         x.position,
         len(normalized_shape),
-        c.converted(rstd, x.dtype),
+        c.convert(rstd, x.dtype),
         c.optional(weight, x.dtype),
     )
     return tuple(position if wanted else None for position, wanted in zip(found, output_mask, strict=True))
@@ -167,12 +167,12 @@ def batch_norm_inference(
     momentum: float,
     eps: float,
 ) -> tuple[int, int, int]:
-    rstd = c.b.add(ops.Rsqrt(), rb.shifted(c.b, running_var.position, eps))
-    result = rb.subtract(c.b, x.position, rb.along(c.b, running_mean.position, x.shape, 1))
-    result = rb.multiply(c.b, result, rb.along(c.b, rstd, x.shape, 1))
+    rstd = c.b.add(ops.Rsqrt(), rb.shift_by(c.b, running_var.position, eps))
+    result = rb.subtract(c.b, x.position, rb.broadcast_along(c.b, running_mean.position, x.shape, 1))
+    result = rb.multiply(c.b, result, rb.broadcast_along(c.b, rstd, x.shape, 1))
     if weight is not None:
-        result = rb.multiply(c.b, result, rb.along(c.b, weight.position, x.shape, 1))
+        result = rb.multiply(c.b, result, rb.broadcast_along(c.b, weight.position, x.shape, 1))
     if bias is not None:
-        result = rb.add(c.b, result, rb.along(c.b, bias.position, x.shape, 1))
+        result = rb.add(c.b, result, rb.broadcast_along(c.b, bias.position, x.shape, 1))
     empty = [rb.splat(c.b, 0, c.result(index).shape, c.result(index).dtype) for index in (1, 2)]
     return result, empty[0], empty[1]

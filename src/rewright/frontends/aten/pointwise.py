@@ -13,7 +13,7 @@ from rewright.interp.program import run_nodes
 from rewright.ir.errors import UnsupportedOperator
 from rewright.ir.graph import Graph
 from rewright.ir.operator import Operator
-from rewright.ir.rebuilding import pruned
+from rewright.ir.rebuilding import remove_dead_nodes
 from rewright.ir.types import DType, TensorType
 from rewright.ops.base import Array
 from rewright.ops.functions import FUNCTIONS
@@ -23,7 +23,7 @@ from rewright.ops.reference import building as rb
 
 TABLE = Table()
 _SHORT = 16
-"""Integers of at most so many bits are packed weights, of which shifts take parts."""
+"""Integers of at most this many bits are packed weights, and shifts take them apart."""
 
 
 def _unary(op: ops.Elementwise) -> Callable[[Context, Value], int]:
@@ -94,13 +94,13 @@ for _overload in ("Tensor", "Scalar"):
 def add(c: Context, x: Operand, y: Operand, alpha: Number = 1) -> int:
     left, right = c.positions(x, y)
     op = ops.Or() if c.result().dtype is DType.BOOL else ops.Add()
-    return c.spread(rb.binary(c.b, op, left, rb.scaled(c.b, right, alpha)))
+    return c.spread(rb.binary(c.b, op, left, rb.scale_by(c.b, right, alpha)))
 
 
 @TABLE.register("aten.sub.Tensor", "aten.sub.Scalar")
 def sub(c: Context, x: Operand, y: Operand, alpha: Number = 1) -> int:
     left, right = c.positions(x, y)
-    return c.spread(rb.subtract(c.b, left, rb.scaled(c.b, right, alpha)))
+    return c.spread(rb.subtract(c.b, left, rb.scale_by(c.b, right, alpha)))
 
 
 @TABLE.register("aten.rsub.Scalar", "aten.rsub.Tensor")
@@ -152,7 +152,7 @@ def right_shifts(c: Context, x: Value, y: Value) -> int:
 
 def _closed(c: Context, position: int) -> Array | None:
     """The numbers of a node that depends on no input; None of others."""
-    part = pruned(Graph(c.b.build().nodes, {}, {"numbers": position}))
+    part = remove_dead_nodes(Graph(c.b.build().nodes, {}, {"numbers": position}))
     if not part.nodes[-1].type.is_static() or any(isinstance(node.op, ops.Input) for node in part.nodes):
         return None
     (place,) = part.outputs.values()
@@ -174,24 +174,24 @@ def left_shift(c: Context, x: Operand, y: Operand) -> int:
     if bits > _SHORT:
         return c.spread(rb.multiply(c.b, *c.positions(x, factor)))
     wide = rb.convert(c.b, c.position(x, kind), DType.I64)
-    low = _floor_remainder(c, rb.scaled(c.b, wide, factor), 1 << bits)
+    low = _floor_remainder(c, rb.scale_by(c.b, wide, factor), 1 << bits)
     if not kind.is_unsigned:
         half = rb.splat_like(c.b, 1 << (bits - 1), low)
-        low = rb.select(c.b, rb.compare(c.b, "LT", low, half), low, rb.shifted(c.b, low, -(1 << bits)))
+        low = rb.select(c.b, rb.compare(c.b, "LT", low, half), low, rb.shift_by(c.b, low, -(1 << bits)))
     return c.spread(rb.convert(c.b, low, kind))
 
 
 def _floor_remainder(c: Context, x: int, divisor: int) -> int:
-    """The remainder by a number above nought, which is not negative either."""
+    """The remainder by a number above zero, which is not negative either."""
     rest = rb.binary(c.b, ops.Remainder(), x, rb.splat_like(c.b, divisor, x))
     if c.b.type(x).dtype.is_unsigned or indexing.is_nonnegative(c.b, x):
         return rest
     below = rb.compare(c.b, "LT", rest, rb.splat_like(c.b, 0, rest))
-    return rb.select(c.b, below, rb.shifted(c.b, rest, divisor), rest)
+    return rb.select(c.b, below, rb.shift_by(c.b, rest, divisor), rest)
 
 
 def _power_of_two(c: Context, places: Operand) -> int:
-    """What a shift by so many places multiplies by; raises UnsupportedOperator where it is no number of the type."""
+    """The factor of a shift by some places; raises UnsupportedOperator where it is no number of the type."""
     kind = c.result().dtype
     bits = int(kind.value.lstrip("ui")) - (0 if kind.is_unsigned else 1) if kind.is_integer else 0
     if not isinstance(places, int) or not 0 <= places < bits:
@@ -205,7 +205,7 @@ def _floor_divide(c: Context, x: int, y: int) -> int:
     if c.b.type(x).dtype.is_unsigned or (indexing.is_nonnegative(c.b, x) and indexing.is_nonnegative(c.b, y)):
         return quotient
     rest = rb.binary(c.b, ops.Remainder(), x, y)
-    return rb.select(c.b, _needs_shift(c, rest, y), rb.shifted(c.b, quotient, -1), quotient)
+    return rb.select(c.b, _needs_shift(c, rest, y), rb.shift_by(c.b, quotient, -1), quotient)
 
 
 def _rounded_below(c: Context, x: int, y: int, quotient: int) -> int:
@@ -258,12 +258,12 @@ def reciprocal(c: Context, x: Value) -> int:
 @TABLE.register("aten.exp2.default")
 def exp2(c: Context, x: Value) -> int:
     (position,) = c.positions(x)
-    return c.b.add(ops.Exponential(), rb.scaled(c.b, position, math.log(2)))
+    return c.b.add(ops.Exponential(), rb.scale_by(c.b, position, math.log(2)))
 
 
 def _comparison(direction: Direction) -> Callable[[Context, Operand, Operand], int]:
     def lower(c: Context, x: Operand, y: Operand) -> int:
-        dtype = c.promoted(x, y)
+        dtype = c.promote(x, y)
         if dtype is DType.BOOL and direction not in ("EQ", "NE"):
             dtype = DType.I64
         left, right = c.positions(x, y, dtype=dtype)
@@ -431,19 +431,19 @@ def sigmoid_backward(c: Context, gradient: Value, output: Value) -> int:
 @TABLE.register("aten.addcmul.default")
 def addcmul(c: Context, x: Value, first: Value, second: Value, *, value: Number = 1) -> int:
     base, one, two = c.positions(x, first, second)
-    return c.spread(rb.add(c.b, base, rb.scaled(c.b, rb.multiply(c.b, one, two), value)))
+    return c.spread(rb.add(c.b, base, rb.scale_by(c.b, rb.multiply(c.b, one, two), value)))
 
 
 @TABLE.register("aten.addcdiv.default")
 def addcdiv(c: Context, x: Value, first: Value, second: Value, *, value: Number = 1) -> int:
     base, one, two = c.positions(x, first, second)
-    return c.spread(rb.add(c.b, base, rb.scaled(c.b, rb.divide(c.b, one, two), value)))
+    return c.spread(rb.add(c.b, base, rb.scale_by(c.b, rb.divide(c.b, one, two), value)))
 
 
 @TABLE.register("aten.lerp.Scalar")
 def lerp(c: Context, start: Value, end: Value, weight: Number) -> int:
     low, high = c.positions(start, end)
-    return c.spread(rb.add(c.b, low, rb.scaled(c.b, rb.subtract(c.b, high, low), weight)))
+    return c.spread(rb.add(c.b, low, rb.scale_by(c.b, rb.subtract(c.b, high, low), weight)))
 
 
 @TABLE.register("aten.lerp.Tensor")
@@ -456,7 +456,7 @@ def lerp_tensor(c: Context, start: Value, end: Value, weight: Value) -> int:
 def to_copy(c: Context, x: Operand, **_: object) -> int:
     if isinstance(x, float) and not c.result().dtype.is_float:
         x = int(x)
-    return c.converted(x)  # under vmap a number is copied too
+    return c.convert(x)  # under vmap a number is copied too
 
 
 @TABLE.register("aten.native_dropout.default")
@@ -471,7 +471,7 @@ def native_dropout(c: Context, x: Value, p: float, train: bool | None) -> tuple[
 
 def _dropped(c: Context, x: Value, mask: int, scale: float) -> int:
     (position,) = c.positions(x)
-    return rb.scaled(c.b, rb.multiply(c.b, position, rb.convert(c.b, mask, c.result().dtype)), scale)
+    return rb.scale_by(c.b, rb.multiply(c.b, position, rb.convert(c.b, mask, c.result().dtype)), scale)
 
 
 @TABLE.register("aten.native_dropout_backward.default")

@@ -9,12 +9,12 @@ from rewright import ops
 from rewright.ir.graph import Graph
 
 
-def pruned(graph: Graph, superseded: Set[int] = frozenset()) -> Graph:
+def prune_graph(graph: Graph, superseded: Set[int] = frozenset()) -> Graph:
     """The graph without nodes that neither an output nor another rank needs.
 
     Inputs are kept, and collectives except those in ``superseded``, which another one replaces.
     """
-    kept = sorted(needed(graph, superseded))
+    kept = sorted(live_nodes(graph, superseded))
     moved = {old: new for new, old in enumerate(kept)}
     nodes = tuple(
         replace(graph.nodes[old], operands=tuple(moved[p] for p in graph.nodes[old].operands)) for old in kept
@@ -24,7 +24,7 @@ def pruned(graph: Graph, superseded: Set[int] = frozenset()) -> Graph:
     return Graph(nodes, inputs, outputs, graph.name, graph.metadata)
 
 
-def needed(graph: Graph, superseded: Set[int] = frozenset()) -> set[int]:
+def live_nodes(graph: Graph, superseded: Set[int] = frozenset()) -> set[int]:
     """The positions of nodes that stay."""
     found = set(graph.outputs.values()) | set(graph.inputs.values())
     for position in range(len(graph.nodes) - 1, -1, -1):

@@ -342,8 +342,8 @@ def histc(c: Context, x: Value, bins: int = 100, min: Number = 0, max: Number = 
     (position,) = c.positions(x)
     dtype = c.result().dtype
     flat = rb.reshape(c.b, position, (1, x.type.size()))
-    # In PyTorch's order of operations: elements on the bounds of an interval are told apart by rounding alone.
-    scaled = rb.scaled(c.b, rb.shifted(c.b, flat, -min), bins)
+    # In PyTorch's order of operations: only rounding separates elements on the bounds of an interval.
+    scaled = rb.scale_by(c.b, rb.shift_by(c.b, flat, -min), bins)
     own = c.b.add(ops.Floor(), rb.binary(c.b, ops.Divide(), scaled, rb.splat_like(c.b, max - min, scaled)))
     own = rb.binary(c.b, ops.Minimum(), own, rb.splat_like(c.b, bins - 1, own))
     place = rb.convert(c.b, rb.iota(c.b, (bins, 1), 0), x.type.dtype)

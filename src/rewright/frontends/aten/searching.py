@@ -25,7 +25,7 @@ def searchsorted(
 ) -> int:
     """How many boundaries come before a number: those below it, or not above it."""
     c.assume("the boundaries that are searched ascend")
-    b, dtype = c.b, c.promoted(boundaries, x)
+    b, dtype = c.b, c.promote(boundaries, x)
     rows, sought = (c.position(operand, dtype) for operand in (boundaries, x))
     if sorter is not None:
         rows = indexing.gather_along(b, rows, sorter.position, boundaries.rank - 1)

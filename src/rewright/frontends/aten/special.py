@@ -23,8 +23,8 @@ def atan(b: GraphBuilder, x: int) -> int:
 
 def _roots(b: GraphBuilder, x: int) -> tuple[int, int]:
     """``sqrt(1 - x)`` and ``sqrt(1 + x)``, no numbers where x is out of range."""
-    less = rb.shifted(b, b.add(ops.Negate(), x), 1.0)
-    return b.add(ops.Sqrt(), less), b.add(ops.Sqrt(), rb.shifted(b, x, 1.0))
+    less = rb.shift_by(b, b.add(ops.Negate(), x), 1.0)
+    return b.add(ops.Sqrt(), less), b.add(ops.Sqrt(), rb.shift_by(b, x, 1.0))
 
 
 def asin(b: GraphBuilder, x: int) -> int:
@@ -34,13 +34,13 @@ def asin(b: GraphBuilder, x: int) -> int:
 
 def acos(b: GraphBuilder, x: int) -> int:
     """Twice the angle of the point ``(sqrt(1 + x), sqrt(1 - x))``."""
-    return rb.scaled(b, b.add(ops.Atan2(), *_roots(b, x)), 2.0)
+    return rb.scale_by(b, b.add(ops.Atan2(), *_roots(b, x)), 2.0)
 
 
 def _bessel(scaled: Callable[[], ops.TensorOperator]) -> Callable[[GraphBuilder, int], int]:
     def lower(b: GraphBuilder, x: int) -> int:
         """The scaled function times ``exp(|x|)``, by its root twice: the exponential alone overflows before."""
-        root = b.add(ops.Exponential(), rb.scaled(b, b.add(ops.Abs(), x), 0.5))
+        root = b.add(ops.Exponential(), rb.scale_by(b, b.add(ops.Abs(), x), 0.5))
         return rb.multiply(b, rb.multiply(b, b.add(scaled(), x), root), root)
 
     return lower
@@ -48,10 +48,10 @@ def _bessel(scaled: Callable[[], ops.TensorOperator]) -> Callable[[GraphBuilder,
 
 def log_ndtr(b: GraphBuilder, x: int) -> int:
     """The logarithm of the normal distribution: ``log(erfcx(-x / sqrt 2) / 2) - x^2 / 2`` where x is small."""
-    part = rb.scaled(b, x, math.sqrt(0.5))
-    tail = b.add(ops.Log(), rb.scaled(b, b.add(ops.ErfcScaled(), b.add(ops.Negate(), part)), 0.5))
+    part = rb.scale_by(b, x, math.sqrt(0.5))
+    tail = b.add(ops.Log(), rb.scale_by(b, b.add(ops.ErfcScaled(), b.add(ops.Negate(), part)), 0.5))
     far = rb.subtract(b, tail, rb.multiply(b, part, part))
-    near = b.add(ops.LogPlusOne(), rb.scaled(b, b.add(ops.Erfc(), part), -0.5))
+    near = b.add(ops.LogPlusOne(), rb.scale_by(b, b.add(ops.Erfc(), part), -0.5))
     return rb.select(b, rb.compare(b, "LT", x, rb.splat_like(b, NEAR, x)), far, near)
 
 
@@ -97,7 +97,7 @@ def polygamma(c: Context, n: int, x: Value) -> int:
     if n == 0:
         return c.b.add(ops.Digamma(), position)
     order = rb.splat_like(c.b, float(n + 1), position)
-    return rb.scaled(c.b, c.b.add(ops.Zeta(), order, position), math.factorial(n) * (1.0 if n % 2 else -1.0))
+    return rb.scale_by(c.b, c.b.add(ops.Zeta(), order, position), math.factorial(n) * (1.0 if n % 2 else -1.0))
 
 
 @TABLE.register("aten.mvlgamma.default")
@@ -106,7 +106,7 @@ def mvlgamma(c: Context, x: Value, p: int) -> int:
     (position,) = c.positions(x)
     total = rb.splat_like(c.b, p * (p - 1) / 4 * math.log(math.pi), position)
     for i in range(p):
-        total = rb.add(c.b, total, c.b.add(ops.LogGamma(), rb.shifted(c.b, position, -i / 2)))
+        total = rb.add(c.b, total, c.b.add(ops.LogGamma(), rb.shift_by(c.b, position, -i / 2)))
     return total
 
 

@@ -101,6 +101,6 @@ def returning_form(name: str) -> str | None:
     return form if overload.endswith("_out") and form in PURE else None
 
 
-def supported() -> dict[str, list[str]]:
+def supported_operators() -> dict[str, list[str]]:
     """Names of the operators that lower, by family, in alphabetical order."""
     return {family: sorted(table) for family, table in FAMILIES.items()}

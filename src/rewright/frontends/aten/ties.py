@@ -12,7 +12,7 @@ from typing import Literal
 
 from rewright import ops
 from rewright.analysis.values import facts_of
-from rewright.frontends.aten.pruning import needed
+from rewright.frontends.aten.pruning import live_nodes
 from rewright.ir.graph import Graph, Node
 from rewright.ops.facts import Facts
 
@@ -41,7 +41,7 @@ def with_ties(graph: Graph, ties: Mapping[int, Promise], superseded: Set[int] = 
     The place of the largest among elements of which some must be equal, since there are fewer values than elements,
     is a function that nothing is known of: PyTorch's own.
     """
-    live = needed(graph, superseded) & ties.keys()
+    live = live_nodes(graph, superseded) & ties.keys()
     chosen = sorted(position for position in live if ties[position].first == "any")
     facts = facts_of(graph) if chosen else []
     tied = [p for p in chosen if _must_be_equal(facts[graph.nodes[p].operands[0]], graph, graph.nodes[p])]

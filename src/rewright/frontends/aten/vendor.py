@@ -33,7 +33,7 @@ def _writes(name: str) -> Callable[[Any], Any]:
 
 @_writes("_C.rms_norm.default")
 def rms_norm(c: Context, *, input: Value, weight: Value, epsilon: float, **_: object) -> tuple[int]:
-    weights = c.converted(weight, input.dtype)
+    weights = c.convert(weight, input.dtype)
     return (normalization.rms_norm(c.b, input.position, 1, weights, epsilon)[0],)
 
 
@@ -69,7 +69,7 @@ def rotary_embedding(
     cos_sin_cache: Value,
     is_neox: bool,
 ) -> tuple[int, ...]:
-    cache = c.converted(cos_sin_cache, query.dtype)
+    cache = c.convert(cos_sin_cache, query.dtype)
     given = [x.position for x in (query, key) if x is not None]
     return tuple(reference.rotary_embedding(c.b, positions.position, x, head_size, cache, is_neox) for x in given)
 
@@ -100,7 +100,7 @@ def fused_layer_norm_affine_fwd(
     c: Context, x: Value, weight: Value | None, bias: Value | None, normalized_shape: Sequence[Dim], eps: float
 ) -> tuple[int, int, int]:
     """Result, mean and reciprocal standard deviation, the last two flat."""
-    wide = c.converted(x, DType.F32) if x.dtype in (DType.F16, DType.BF16) else x.position
+    wide = c.convert(x, DType.F32) if x.dtype in (DType.F16, DType.BF16) else x.position
     dtype = c.b.type(wide).dtype
     rank = len(normalized_shape)
     found = normalization.layer_norm(c.b, wide, rank, c.optional(weight, dtype), c.optional(bias, dtype), eps)
@@ -164,7 +164,7 @@ def hlo_dot(
 
 @HLO.register("hlo.broadcast")
 def hlo_broadcast(c: Context, x: Operand, dimensions: Sequence[int], sizes: Sequence[Dim]) -> int:
-    return c.b.add(ops.BroadcastInDim(tuple(sizes), tuple(dimensions)), c.converted(x))
+    return c.b.add(ops.BroadcastInDim(tuple(sizes), tuple(dimensions)), c.convert(x))
 
 
 @HLO.register("hlo.select")
@@ -179,7 +179,7 @@ def hlo_logistic(c: Context, x: Value) -> int:
 
 def _hlo_reduction(kind: ReductionKind) -> Callable[[Context, Value, int | Sequence[int]], int]:
     def lower(c: Context, x: Value, axes: int | Sequence[int]) -> int:
-        return rb.reduce(c.b, kind, c.converted(x), [axes] if isinstance(axes, int) else axes)
+        return rb.reduce(c.b, kind, c.convert(x), [axes] if isinstance(axes, int) else axes)
 
     return lower
 

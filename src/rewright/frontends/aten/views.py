@@ -166,7 +166,7 @@ class DiagonalStep:
             raise UnsupportedOperator("a diagonal of symbolic sizes that differ; give the sizes numbers")
         down, right = max(-self.offset, 0), max(self.offset, 0)
         ramp = rb.iota(b, (max(min(rows - down, columns - right), 0),), 0)
-        return [rb.shifted(b, ramp, down), rb.shifted(b, ramp, right)]
+        return [rb.shift_by(b, ramp, down), rb.shift_by(b, ramp, right)]
 
     def read(self, b: GraphBuilder, base: int) -> int:
         found = indexing.gather_points(b, base, (self.first, self.second), self._columns(b, base))
@@ -191,7 +191,7 @@ class MemoryStep:
     def _places(self, b: GraphBuilder) -> int:
         total = rb.splat(b, self.start, self.shape, DType.I64)
         for axis, step in enumerate(self.stride):
-            total = rb.add(b, total, rb.scaled(b, rb.iota(b, self.shape, axis), step))
+            total = rb.add(b, total, rb.scale_by(b, rb.iota(b, self.shape, axis), step))
         return total
 
     def read(self, b: GraphBuilder, base: int) -> int:

@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import Any, cast
 
 from rewright.frontends.aten.context import Communicator, Context
-from rewright.frontends.aten.pruning import pruned
+from rewright.frontends.aten.pruning import prune_graph
 from rewright.frontends.aten.ties import with_ties
 from rewright.frontends.aten.views import Tensor
 from rewright.frontends.frontend import File
@@ -59,7 +59,7 @@ def read_alone(data: object, *, validate: bool = True) -> Graph:
             "of all ranks together, or their folder"
         )
     graph = _lowered(document, _Groups(document, _namers([document])), data)
-    return _checked([document]).on(graph) if validate else graph
+    return _checked([document]).attach_to(graph) if validate else graph
 
 
 def read_ranks(documents: Sequence[object], *, validate: bool = True) -> RankProgram:
@@ -78,7 +78,7 @@ def read_ranks(documents: Sequence[object], *, validate: bool = True) -> RankPro
     graphs = tuple(_lowered(document, own, data, alike) for (document, data), own in zip(parsed, groups, strict=True))
     if validate:
         record = _checked([document for document, _ in parsed])
-        graphs = tuple(map(record.on, graphs))
+        graphs = tuple(map(record.attach_to, graphs))
     return RankProgram(graphs, Mesh.of({"rank": len(graphs)}), {}, {})
 
 
@@ -123,7 +123,7 @@ def _lowered(document: Document, groups: _Groups, data: object, alike: Mapping[i
         if isinstance(value, Tensor):
             builder.output(f"output.{place}", value.read(builder))
     graph, ties = with_ties(builder.build(), walk.c.ties, builder.superseded)
-    graph = walk.unknowns.noted(pruned(graph, builder.superseded))
+    graph = walk.unknowns.attach_to(prune_graph(graph, builder.superseded))
     notes = {NUMBERED: "true"}
     if walk.c.assumptions or ties:
         notes["assumptions"] = "; ".join((*walk.c.assumptions, *ties))

@@ -9,7 +9,7 @@ from typing import Any
 from rewright import ops
 from rewright.frontends.hlo import bits
 from rewright.frontends.hlo.attributes import Window
-from rewright.frontends.hlo.bounds import clamped, dropped, filled, inside
+from rewright.frontends.hlo.bounds import clamp, clamp_starts, drop_outside_blocks, gather_or_nan
 from rewright.frontends.hlo.context import Context, registering
 from rewright.frontends.hlo.layouts import major_first
 from rewright.frontends.hlo.module import Computation, Instruction, Module
@@ -18,7 +18,7 @@ from rewright.ir.dims import Shape
 from rewright.ir.errors import RewrightError, UnsupportedOperator
 from rewright.ir.operator import Operator
 from rewright.ir.types import DType
-from rewright.ops.base import ReductionKind, integer_limits, wrapped
+from rewright.ops.base import ReductionKind, integer_limits, wrap_integer
 from rewright.ops.functions import FUNCTIONS
 from rewright.ops.functions.record import Direction
 from rewright.ops.reference import building as rb
@@ -80,7 +80,7 @@ def _elementwise(c: Context, i: Instruction, operands: Sequence[int]) -> int:
 
 def _select(c: Context, operands: Sequence[int]) -> int:
     """A choice; a gather that is not a number where it is out of range is the gather, which is not defined there."""
-    found = filled(c, *operands)
+    found = gather_or_nan(c, *operands)
     return c.b.add(ops.Select(), *operands) if found is None else found
 
 
@@ -99,7 +99,7 @@ def _tangent(c: Context, i: Instruction, operands: Sequence[int]) -> int:
 @_register("round-nearest-afz")
 def _round_half_up(c: Context, i: Instruction, operands: Sequence[int]) -> int:
     (x,) = operands
-    return rb.multiply(c.b, c.b.add(ops.Sign(), x), c.b.add(ops.Floor(), rb.shifted(c.b, c.b.add(ops.Abs(), x), 0.5)))
+    return rb.multiply(c.b, c.b.add(ops.Sign(), x), c.b.add(ops.Floor(), rb.shift_by(c.b, c.b.add(ops.Abs(), x), 0.5)))
 
 
 @_register("reduce-precision")
@@ -125,7 +125,7 @@ def _clamp(c: Context, i: Instruction, operands: Sequence[int]) -> int:
     kind = c.b.type(operands[1])
     low, x, high = (rb.broadcast(c.b, operand, kind.shape) for operand in operands)
     if kind.dtype.is_integer:
-        return clamped(c, low, x, high)
+        return clamp(c, low, x, high)
     return c.b.add(ops.Clamp(), low, x, high)
 
 
@@ -142,7 +142,7 @@ def _compare(c: Context, i: Instruction, operands: Sequence[int]) -> int:
 def _convert(c: Context, i: Instruction, operands: Sequence[int]) -> int:
     dtype = c.type(i).dtype
     if dtype.is_integer and c.b.type(operands[0]).dtype.is_float:
-        return bits.saturated(c, operands[0], dtype)
+        return bits.saturate_cast(c, operands[0], dtype)
     return rb.convert(c.b, operands[0], dtype)
 
 
@@ -206,7 +206,7 @@ def _constant(c: Context, i: Instruction, operands: Sequence[int]) -> int:
 
 def _held(value: float, dtype: DType) -> float | int | bool:
     if dtype.is_integer:
-        return wrapped(dtype, int(value))
+        return wrap_integer(dtype, int(value))
     return math.nan if value != value else rb.cast(value, dtype)  # one object, which equals itself
 
 
@@ -235,7 +235,7 @@ FOLDS: dict[str, ReductionKind] = {
 
 def reduction(module: Module, i: Instruction) -> ReductionKind:
     """What the computation of a reduction folds with; raises UnsupportedOperator for anything but one operator."""
-    computation = module.called(i)
+    computation = module.callee(i)
     kind = _folds(computation)
     if kind is None:
         raise UnsupportedOperator("its computation is not one of sum, product, maximum, minimum, and, or")
@@ -311,7 +311,7 @@ def _gather(c: Context, i: Instruction, operands: Sequence[int]) -> int:
         i.integers("slice_sizes"),
     )
     x, indices = operands
-    found = c.b.add(op, x, inside(c, op, c.b.type(x).shape, indices))
+    found = c.b.add(op, x, clamp_starts(c, op, c.b.type(x).shape, indices))
     c.unmoved[found] = indices
     return found
 
@@ -330,11 +330,11 @@ def _scatter(c: Context, i: Instruction, operands: Sequence[int]) -> int:
         i.integer("scatter_index_vector_dim", 0),
     )
     x, indices, updates = operands
-    return c.b.add(op, x, *dropped(c, op, c.b.type(x).shape, indices, updates))
+    return c.b.add(op, x, *drop_outside_blocks(c, op, c.b.type(x).shape, indices, updates))
 
 
 def _scatter_kind(c: Context, i: Instruction) -> ScatterKind:
-    computation = c.module.called(i)
+    computation = c.module.callee(i)
     if computation.root == computation.parameters()[-1].name:
         return "replace"
     kinds: dict[str, ScatterKind] = {"sum": "sum", "product": "product", "maximum": "maximum", "minimum": "minimum"}

@@ -21,7 +21,7 @@ from rewright.frontends.hlo.wire import (
     integers,
     message,
     messages,
-    packed,
+    pack_integers,
     string,
     text,
     write_fields,
@@ -57,7 +57,7 @@ class Attribute:
 
 
 def _list(*path: int) -> Attribute:
-    return Attribute("list", path, integers, lambda value, number: packed(number, value))
+    return Attribute("list", path, integers, lambda value, number: pack_integers(number, value))
 
 
 def _number(*path: int) -> Attribute:
@@ -99,7 +99,7 @@ def _read_labels(fields: Fields, number: int) -> tuple[tuple[int, ...], ...]:
 def _write_labels(labels: Sequence[Sequence[int]], number: int) -> list[Field]:
     out: list[Field] = []
     for (first_axis, second_axis, *spatial), (a, b, rest) in zip(labels, _AXES_OF_LABELS, strict=True):
-        out += [(a, VARINT, first_axis), (b, VARINT, second_axis), *packed(rest, spatial)]
+        out += [(a, VARINT, first_axis), (b, VARINT, second_axis), *pack_integers(rest, spatial)]
     return [(number, BYTES, write_fields(out))]
 
 
@@ -125,7 +125,7 @@ def _ramp(fields: Fields) -> Groups:
 
 
 def _write_groups(groups: Sequence[Sequence[int]] | None, number: int) -> list[Field]:
-    return [(number, BYTES, write_fields(packed(1, group))) for group in groups or ()]
+    return [(number, BYTES, write_fields(pack_integers(1, group))) for group in groups or ()]
 
 
 ATTRIBUTES: Mapping[str, Attribute] = {

@@ -15,7 +15,7 @@ from rewright.frontends.hlo.module import Instruction, Module
 from rewright.ir.errors import UnsupportedOperator
 from rewright.ir.operator import Operator
 from rewright.ir.types import DType
-from rewright.ops.base import integer_limits, wrapped
+from rewright.ops.base import integer_limits, wrap_integer
 from rewright.ops.reference import building as rb
 
 Function = Callable[[Context, Instruction, Sequence[int]], int]
@@ -39,7 +39,7 @@ def wrapping(c: Context, op: Operator, operands: Sequence[int]) -> int:
     kind = DType.U64 if isinstance(op, ops.Multiply) else DType.I64
     wide = [rb.convert(c.b, operand, kind) for operand in operands]
     if isinstance(op, ops.Subtract):
-        wide[0] = rb.shifted(c.b, wide[0], limit)
+        wide[0] = rb.shift_by(c.b, wide[0], limit)
     total = c.b.add(op, *wide)
     return rb.convert(c.b, _remainder(c, total, limit), DType.U32)
 
@@ -84,7 +84,7 @@ def _power(c: Context, amount: int) -> int:
     by = c.b.uniform(amount)
     if by is None:
         return c.b.add(ops.Power(), rb.splat_like(c.b, 2, amount), amount)
-    return rb.splat_like(c.b, wrapped(c.b.type(amount).dtype, 1 << int(by)), amount)
+    return rb.splat_like(c.b, wrap_integer(c.b.type(amount).dtype, 1 << int(by)), amount)
 
 
 def _floor_quotient(c: Context, x: int, factor: int) -> int:
@@ -93,7 +93,7 @@ def _floor_quotient(c: Context, x: int, factor: int) -> int:
     quotient = rb.divide(c.b, x, factor)
     inexact = rb.compare(c.b, "NE", rb.multiply(c.b, quotient, factor), x)
     below = c.b.add(ops.And(), rb.compare(c.b, "LT", x, zero), inexact)
-    return rb.select(c.b, below, rb.shifted(c.b, quotient, -1), quotient)
+    return rb.select(c.b, below, rb.shift_by(c.b, quotient, -1), quotient)
 
 
 def _arithmetic(c: Context, x: int, amount: int, kept: int, beyond: int) -> int:
@@ -110,9 +110,9 @@ def _logical(c: Context, x: int, amount: int, kept: int) -> int:
     half = 1 << (_WIDTHS[c.b.type(x).dtype] - 2)
     zero = rb.splat_like(c.b, 0, x)
     one = _floor_quotient(c, x, rb.splat_like(c.b, 2, x))
-    risen = rb.shifted(c.b, rb.shifted(c.b, one, half), half)
+    risen = rb.shift_by(c.b, rb.shift_by(c.b, one, half), half)
     positive = rb.select(c.b, rb.compare(c.b, "LT", x, zero), risen, one)
-    rest = c.b.add(ops.Maximum(), rb.shifted(c.b, amount, -1), rb.splat_like(c.b, 0, amount))
+    rest = c.b.add(ops.Maximum(), rb.shift_by(c.b, amount, -1), rb.splat_like(c.b, 0, amount))
     rest = c.b.add(ops.Minimum(), rest, rb.splat_like(c.b, _WIDTHS[c.b.type(x).dtype] - 2, rest))
     found = rb.divide(c.b, positive, _power(c, rest))
     return rb.select(c.b, rb.compare(c.b, "EQ", amount, rb.splat_like(c.b, 0, amount)), x, found)
@@ -135,7 +135,7 @@ def _wide_shift_left(c: Context, x: int, by: int) -> int:
     return rb.convert(c.b, _remainder(c, product, 1 << 32), DType.U32)
 
 
-def saturated(c: Context, x: int, dtype: DType) -> int:
+def saturate_cast(c: Context, x: int, dtype: DType) -> int:
     """A float as an integer, as XLA converts it: NaN is zero, and what is too large is the largest number.
 
     The conversion itself only meets numbers that the dtype holds, where every framework agrees. The largest number may
@@ -160,9 +160,9 @@ def bitcast(c: Context, i: Instruction, operands: Sequence[int]) -> int:
     exponent, sign = _remainder(c, high, 1 << 8), _quotient(c, high, 1 << 8)
     fraction, power, minus = (rb.convert(c.b, part, DType.F32) for part in (low, exponent, sign))
     two = rb.splat_like(c.b, 2.0, power)
-    scale = c.b.add(ops.Power(), two, rb.shifted(c.b, power, -127.0))
-    mantissa = rb.shifted(c.b, rb.scaled(c.b, fraction, 2.0**-23), 1.0)
-    signed = rb.shifted(c.b, rb.scaled(c.b, minus, -2.0), 1.0)
+    scale = c.b.add(ops.Power(), two, rb.shift_by(c.b, power, -127.0))
+    mantissa = rb.shift_by(c.b, rb.scale_by(c.b, fraction, 2.0**-23), 1.0)
+    signed = rb.shift_by(c.b, rb.scale_by(c.b, minus, -2.0), 1.0)
     return rb.multiply(c.b, signed, rb.multiply(c.b, scale, mantissa))
 
 

@@ -14,7 +14,7 @@ from rewright.ir.types import DType
 from rewright.ops.reference import building as rb
 
 
-def clamped(c: Context, low: int, x: int, high: int) -> int:
+def clamp(c: Context, low: int, x: int, high: int) -> int:
     """An integer tensor moved between two others, as choices: where it is known to be between them, nothing is left."""
     least, most = c.b.uniform(low), c.b.uniform(high)
     if least is None or most is None or least > most:
@@ -38,7 +38,7 @@ def _is_between(c: Context, x: int, low: float, high: float) -> bool:
 _REARRANGES = (ops.BroadcastInDim, ops.Reshape, ops.Transpose, ops.Slice)
 
 
-def filled(c: Context, condition: int, on_true: int, on_false: int) -> int | None:
+def gather_or_nan(c: Context, condition: int, on_true: int, on_false: int) -> int | None:
     """A gather where a condition holds, else what is no number; None unless the condition says that it is in range.
 
     JAX reads so by default. The gather of the IR is not defined out of range, which is the same.
@@ -83,17 +83,17 @@ def _vector(c: Context, position: int) -> list[float]:
     return list(node.op.values) if isinstance(node.op, ops.Constant) else []
 
 
-def inside(c: Context, op: ops.Gather, shape: Shape, indices: int) -> int:
+def clamp_starts(c: Context, op: ops.Gather, shape: Shape, indices: int) -> int:
     """Start indices for which every block is inside of a tensor of a shape."""
     limits = [int(str(shape[axis])) - int(str(op.slice_sizes[axis])) for axis in op.start_index_map]
     parts = _components(c, _wide(c, indices), op.index_vector_dim, len(limits))
     moved = [
-        clamped(c, _like(c, part, 0), part, _like(c, part, limit)) for part, limit in zip(parts, limits, strict=True)
+        clamp(c, _like(c, part, 0), part, _like(c, part, limit)) for part, limit in zip(parts, limits, strict=True)
     ]
     return _joined(c, moved, op.index_vector_dim, c.b.type(indices).shape)
 
 
-def dropped(c: Context, op: ops.Scatter, shape: Shape, indices: int, updates: int) -> tuple[int, int]:
+def drop_outside_blocks(c: Context, op: ops.Scatter, shape: Shape, indices: int, updates: int) -> tuple[int, int]:
     """Indices and updates without the blocks that are not wholly inside of a tensor of a shape."""
     blocks = _blocks(c, op, updates, len(shape))
     limits = [int(str(shape[axis])) - blocks[axis] for axis in op.scatter_dims_to_operand_dims]

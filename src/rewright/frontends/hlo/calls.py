@@ -83,7 +83,7 @@ TABLE: dict[str, Function] = {
 
 
 def custom_call(c: Context, i: Instruction, operands: Sequence[int]) -> Value:
-    """A call by its definition; one without is a function of its operands of which nothing else is known."""
+    """A call by its definition; one without is an uninterpreted function of its operands."""
     target = i.word("custom_call_target")
     function = TABLE.get(target)
     if function is not None:

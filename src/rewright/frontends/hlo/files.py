@@ -13,7 +13,7 @@ from rewright.frontends.hlo.reading import lower, lower_device
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 from rewright.ir.placement import RankProgram
-from rewright.ops.files import explained
+from rewright.ops.files import prefix_errors
 
 _STABLEHLO = (".mlir", ".stablehlo")
 
@@ -27,7 +27,7 @@ def read_files(files: Sequence[File], validate: bool) -> list[Graph]:
     """The programs of all devices, each in a file of its own; see :func:`lower_device`."""
     count = len(files)
     return [
-        explained(file.path, lambda: lower_device(_module(file), count, device))  # noqa: B023
+        prefix_errors(file.path, lambda: lower_device(_module(file), count, device))  # noqa: B023
         for device, file in enumerate(files)
     ]
 

@@ -57,14 +57,14 @@ class Instruction:
     controls: tuple[str, ...] = ()
 
     @cached_property
-    def said(self) -> tuple[Field, ...]:
+    def own_fields(self) -> tuple[Field, ...]:
         """The fields, but where it comes from."""
         return tuple(entry for entry in self.fields if entry[0] != METADATA)
 
     @property
     def meaning(self) -> tuple[object, ...]:
         """All that the instruction computes with, names and operands and where it comes from aside."""
-        return self.opcode, self.called, self.said
+        return self.opcode, self.called, self.own_fields
 
     @cached_property
     def shape_proto(self) -> bytes:
@@ -129,7 +129,7 @@ class Instruction:
         rows: Sequence[tuple[int, int, int]] = self.attribute(name) or ()
         return tuple(a for a, _, _ in rows), tuple(b for _, b, _ in rows), tuple(c for _, _, c in rows)
 
-    def renamed(self, names: Mapping[str, str], calls: Mapping[str, str]) -> Instruction:
+    def rename(self, names: Mapping[str, str], calls: Mapping[str, str]) -> Instruction:
         """The instruction with other names for itself, for what it reads, and for what it calls, as far as given."""
         operands, controls = (tuple(names.get(n, n) for n in own) for own in (self.operands, self.controls))
         called = tuple(calls.get(name, name) for name in self.called)
@@ -167,7 +167,7 @@ class Computation:
     @cached_property
     def in_order(self) -> tuple[Instruction, ...]:
         """All instructions, operands before those that read them; raises Cycle, and RewrightError for a missing one."""
-        return tuple(self.instructions[name] for name in ordered(self.instructions, self.instructions))
+        return tuple(self.instructions[name] for name in toposort(self.instructions, self.instructions))
 
     def parameters(self) -> list[Instruction]:
         """The parameters by number; raises RewrightError where one is missing."""
@@ -177,7 +177,7 @@ class Computation:
             raise RewrightError(f"the parameters of {self.name} are not numbered from 0; print the module again")
         return found
 
-    def changed(self, change: Callable[[Computation, Instruction], Instruction]) -> Computation:
+    def map_instructions(self, change: Callable[[Computation, Instruction], Instruction]) -> Computation:
         """The computation with every instruction changed."""
         return replace(self, instructions={name: change(self, i) for name, i in self.instructions.items()})
 
@@ -241,9 +241,9 @@ class Module:
         """The module with a computation added or replaced."""
         return replace(self, computations={**self.computations, computation.name: computation})
 
-    def changed(self, change: Callable[[Computation, Instruction], Instruction]) -> Module:
+    def map_instructions(self, change: Callable[[Computation, Instruction], Instruction]) -> Module:
         """The module with every instruction changed."""
-        return replace(self, computations={name: own.changed(change) for name, own in self.computations.items()})
+        return replace(self, computations={name: c.map_instructions(change) for name, c in self.computations.items()})
 
     def computation(self, name: str) -> Computation:
         """A computation by name; raises RewrightError for one that does not exist."""
@@ -251,7 +251,7 @@ class Module:
             raise RewrightError(f"the module has no computation {name!r:.60}; print the whole module")
         return self.computations[name]
 
-    def called(self, instruction: Instruction, place: int = 0) -> Computation:
+    def callee(self, instruction: Instruction, place: int = 0) -> Computation:
         """A computation that an instruction calls; raises RewrightError where it calls fewer."""
         if place >= len(instruction.called):
             count = len(instruction.called)
@@ -269,7 +269,7 @@ def signature(parameters: Mapping[str, bytes], result: bytes) -> Field:
     return SIGNATURE, BYTES, write_fields([*shapes, (2, BYTES, result), *(text(3, name) for name in parameters)])
 
 
-def ordered(instructions: Mapping[str, Instruction], roots: Iterable[str]) -> list[str]:
+def toposort(instructions: Mapping[str, Instruction], roots: Iterable[str]) -> list[str]:
     """Names of what the roots need, operands first; raises Cycle."""
 
     def needs(name: str) -> Sequence[str]:

@@ -35,7 +35,7 @@ COMPARES: dict[str, Callable[[Any, Any], bool]] = {
 def sort(c: Context, i: Instruction, operands: Sequence[int]) -> Value:
     """Arrays sorted along an axis by one or more of them; raises UnsupportedOperator for an order of another kind."""
     axes = i.integers("dimensions")
-    keys = _keys(c.module.called(i), len(operands))
+    keys = _keys(c.module.callee(i), len(operands))
     if keys is None or len(axes) != 1:
         raise UnsupportedOperator("its order is not that of some of its operands, up or down; sort by those")
     (axis,) = axes
@@ -68,7 +68,7 @@ def extreme(c: Context, i: Instruction, operands: Sequence[int]) -> Value:
     """
     values, places = operands[:2]
     axes = i.integers("dimensions")
-    largest = _looks_for(c.module.called(i)) if len(operands) == 4 and len(axes) == 1 else None
+    largest = _looks_for(c.module.callee(i)) if len(operands) == 4 and len(axes) == 1 else None
     form = c.b.affine(places) if len(operands) == 4 else None
     start = c.b.uniform(operands[2]) if len(operands) == 4 else None
     if largest is None or form is None or start is None:

@@ -13,7 +13,7 @@ from rewright.frontends.hlo.wire import (
     integer,
     integers,
     messages,
-    packed,
+    pack_integers,
     read_fields,
     string,
     text,
@@ -100,9 +100,9 @@ def _write_computation(
         entry: list[Field] = [text(_NAME, title), text(_OPCODE, instruction.opcode)]
         entry += instruction.fields
         entry.append((_ID, VARINT, own[name, instruction.name]))
-        entry += packed(_OPERANDS, [own[name, operand] for operand in instruction.operands])
-        entry += packed(_CONTROLS, [own[name, control] for control in instruction.controls])
-        entry += packed(_CALLED, [numbers[called] for called in instruction.called])
+        entry += pack_integers(_OPERANDS, [own[name, operand] for operand in instruction.operands])
+        entry += pack_integers(_CONTROLS, [own[name, control] for control in instruction.controls])
+        entry += pack_integers(_CALLED, [numbers[called] for called in instruction.called])
         out.append((2, BYTES, write_fields(entry)))
     out += [*computation.fields, (5, VARINT, numbers[name]), (6, VARINT, own[name, computation.root])]
     return write_fields(out)

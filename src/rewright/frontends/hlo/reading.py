@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import cast
 
 from rewright import ops
-from rewright.frontends.aten.pruning import pruned
+from rewright.frontends.aten.pruning import prune_graph
 from rewright.frontends.hlo import bits
 from rewright.frontends.hlo.context import Context, Value
 from rewright.frontends.hlo.devices import Groups
@@ -65,7 +65,7 @@ def lower(module: Module, devices: int | None = None, interface: Interface | Non
 
 
 def lower_device(module: Module, devices: int, device: int) -> Graph:
-    """The graph of one device, of a module that was compiled for this device of so many.
+    """The graph of one device, of a module that was compiled for several.
 
     Raises RewrightError for a module that is malformed, and for one of another number of devices.
     """
@@ -143,7 +143,7 @@ def _counts(module: Module, devices: int | None) -> tuple[int, int]:
 
 
 def _numbered(module: Module, count: int) -> tuple[int, int]:
-    """Replicas and partitions of so many devices: collectives with channels are among partitions."""
+    """The numbers of replicas and partitions among devices: collectives with channels are among partitions."""
     channel = any(entry.attribute("channel_id") is not None for entry in _instructions(module))
     return (1, count) if channel else (count, 1)
 
@@ -194,7 +194,7 @@ def _lowered(module: Module, replicas: int, partitions: int, device: int, face: 
         raise RewrightError(f"the module has {len(leaves)} results and {len(outputs)} names were given for them")
     for name, position in zip(outputs, leaves, strict=True):
         builder.output(name, position)
-    graph = unknowns.noted(pruned(builder.build(), builder.superseded))
+    graph = unknowns.attach_to(prune_graph(builder.build(), builder.superseded))
     notes = {} if face.outputs else {NUMBERED: "true"}
     if context.assumptions:
         notes["assumptions"] = "; ".join(context.assumptions)
@@ -203,7 +203,7 @@ def _lowered(module: Module, replicas: int, partitions: int, device: int, face: 
 
 def _names(parameters: list[Instruction]) -> list[str]:
     """What the source calls the parameters, where it does, else what the module calls them."""
-    labels = [dotted(p.label) if p.label and _is_made_up(p) else p.name for p in parameters]
+    labels = [dotted_path(p.label) if p.label and _is_made_up(p) else p.name for p in parameters]
     return labels if len(set(labels)) == len(labels) else [p.name for p in parameters]
 
 
@@ -213,7 +213,7 @@ def _is_made_up(parameter: Instruction) -> bool:
     return _PLAIN_NAME.fullmatch(parameter.name) is not None or re.sub(r"\.[0-9]+$", "", parameter.name) == label
 
 
-def dotted(path: str) -> str:
+def dotted_path(path: str) -> str:
     """A path into nested arguments as JAX prints it, ``params['layers'][0].weight``, in dots."""
     parts = re.split(r"\['([^']*)'\]|\[\\?[\"']?([^\]\"']*?)\\?[\"']?\]", path.replace("\\'", "'"))
     return ".".join(part for part in (p.strip(".") for p in parts if p) if part)

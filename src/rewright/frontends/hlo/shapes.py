@@ -21,7 +21,7 @@ from rewright.frontends.hlo.wire import (
     integers,
     message,
     numbers,
-    packed,
+    pack_integers,
     read_fields,
     write_fields,
 )
@@ -147,13 +147,13 @@ def write_shape(shape: Shape) -> bytes:
         raise RewrightError(f"{shape.element:.40} is no element type that is known; print the module again")
     if shape.element == "tuple":
         return tuple_of([write_shape(part) for part in shape.parts])
-    out: list[Field] = [(2, VARINT, ELEMENTS[shape.element].number), *packed(3, shape.sizes)]
+    out: list[Field] = [(2, VARINT, ELEMENTS[shape.element].number), *pack_integers(3, shape.sizes)]
     if shape.layout == TILED:
         out.append((5, BYTES, write_fields([(6, BYTES, b"")])))
     elif shape.layout or not shape.sizes:
-        out.append((5, BYTES, write_fields([*packed(1, shape.layout), (16, VARINT, 1)])))
+        out.append((5, BYTES, write_fields([*pack_integers(1, shape.layout), (16, VARINT, 1)])))
     # is_dynamic_dimension, one a dimension
-    return write_fields([*out, *packed(6, [0] * len(shape.sizes))])
+    return write_fields([*out, *pack_integers(6, [0] * len(shape.sizes))])
 
 
 def array(element: str, sizes: tuple[int, ...]) -> bytes:
@@ -196,7 +196,7 @@ def write_literal(values: Sequence[float], shape: Shape) -> bytes:
     if not element.field:
         return write_fields(plain)
     if not element.form:
-        return write_fields([*plain, *packed(element.field, [int(value) for value in values])])
+        return write_fields([*plain, *pack_integers(element.field, [int(value) for value in values])])
     given = _narrowed(values) if shape.element == "bf16" else values
     cast = [int(value) for value in given] if element.form in "bBhH" else given
     return write_fields([*plain, (element.field, BYTES, struct.pack(f"<{len(cast)}{element.form}", *cast))])

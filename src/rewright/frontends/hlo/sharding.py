@@ -24,7 +24,7 @@ from rewright.frontends.hlo.wire import (
     integers,
     message,
     messages,
-    packed,
+    pack_integers,
     write_fields,
 )
 from rewright.ir.dims import Shape
@@ -176,10 +176,10 @@ def of_message(fields: Fields, depth: int = 0) -> Sharding:
 def to_message(sharding: Sharding) -> bytes:
     """A serialised ``OpSharding``."""
     out: list[Field] = [(1, VARINT, _KINDS.index(sharding.kind))]
-    out += [*packed(3, sharding.grid), *packed(4, sharding.devices)]
+    out += [*pack_integers(3, sharding.grid), *pack_integers(4, sharding.devices)]
     out += [(5, BYTES, to_message(part)) for part in sharding.parts]
     known = [kind if kind in _KINDS else "unknown" for kind in sharding.trailing]
-    return write_fields([*out, *packed(8, [_KINDS.index(kind) for kind in known])])
+    return write_fields([*out, *pack_integers(8, [_KINDS.index(kind) for kind in known])])
 
 
 def _kind(number: int) -> str:

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from rewright.frontends.hlo import arrays, bits, calls, collectives, ordering
 from rewright.frontends.hlo.context import Context, Value
-from rewright.frontends.hlo.module import Computation, Instruction, ordered
+from rewright.frontends.hlo.module import Computation, Instruction, toposort
 from rewright.ir.errors import RewrightError, TypeMismatch, UnsupportedOperator
 from rewright.ir.types import DType, SourceSpan
 from rewright.ops.reference import building as rb
@@ -98,7 +98,7 @@ class Walk:
 
     def call(self, i: Instruction, operands: Sequence[Value]) -> Value:
         """``call`` and ``fusion``, and ``async-start``: what it starts is done at once."""
-        return self.computation(self.c.module.called(i).name, operands)
+        return self.computation(self.c.module.callee(i).name, operands)
 
     def loop(self, i: Instruction, operands: Sequence[Value]) -> Value:
         """``while``, written out as far as its condition says, which must not depend on data."""
@@ -106,13 +106,13 @@ class Walk:
         while True:
             self.c.step()
             goes_on = self.c.b.uniform(
-                self.arrays_of(i, [self.computation(self.c.module.called(i, 1).name, [state])])[0]
+                self.arrays_of(i, [self.computation(self.c.module.callee(i, 1).name, [state])])[0]
             )
             if goes_on is None:
                 raise UnsupportedOperator("a loop whose number of steps depends on data; unroll it")
             if not goes_on:
                 return state
-            state = self.computation(self.c.module.called(i).name, [state])
+            state = self.computation(self.c.module.callee(i).name, [state])
 
     def conditional(self, i: Instruction, operands: Sequence[Value]) -> Value:
         """``conditional``: the branch that is known, or a choice of what all branches give."""
@@ -123,8 +123,8 @@ class Walk:
         if chosen is not None:
             number = (0 if chosen else 1) if is_boolean else int(chosen)
             number = number if 0 <= number < count else count - 1
-            return self.computation(self.c.module.called(i, number).name, [operands[1 + number]])
-        names = [self.c.module.called(i, number).name for number in range(count)]
+            return self.computation(self.c.module.callee(i, number).name, [operands[1 + number]])
+        names = [self.c.module.callee(i, number).name for number in range(count)]
         if any(map(self._communicates, names)):
             raise UnsupportedOperator("a branch that depends on data, and in which devices communicate; do so outside")
         results = [self.computation(name, [operand]) for name, operand in zip(names, operands[1:], strict=True)]
@@ -165,7 +165,7 @@ class Walk:
 def _needed(computation: Computation) -> set[str]:
     """Names of what the root needs, and of all collectives."""
     communicating = (i.name for i in computation.instructions.values() if i.opcode in collectives.TABLE)
-    return set(ordered(computation.instructions, [computation.root, *communicating]))
+    return set(toposort(computation.instructions, [computation.root, *communicating]))
 
 
 def _located_text(i: Instruction, span: SourceSpan, error: RewrightError) -> str:

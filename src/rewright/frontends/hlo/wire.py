@@ -92,7 +92,7 @@ def text(number: int, value: str) -> Field:
     return number, BYTES, value.encode()
 
 
-def packed(number: int, values: Sequence[int]) -> list[Field]:
+def pack_integers(number: int, values: Sequence[int]) -> list[Field]:
     """A field that holds a list of integers; no field where there are none."""
     return [(number, BYTES, b"".join(map(write_varint, values)))] if values else []
 

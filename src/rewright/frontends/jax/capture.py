@@ -43,4 +43,4 @@ def capture(
     graph = lower(replace(read(module), name=traced.name), 1, Interface(traced.inputs, traced.outputs))
     if not isinstance(graph, Graph):
         raise RewrightError(f"the function is compiled for {len(graph.graphs)} devices; capture it with capture_ranks")
-    return check(graph, traced, module, (args, dict(kwargs or {}))).on(graph) if validate else graph
+    return check(graph, traced, module, (args, dict(kwargs or {}))).attach_to(graph) if validate else graph

@@ -20,7 +20,7 @@ def only_passes(lowered: Any) -> Generator[list[str]]:
     """Inside of the block, compiling this program raises as soon as its passes on HLO have run.
 
     The list that is given has an entry once that has happened. XLA calls back for every program that the process
-    compiles meanwhile; this one is told from others by a name of its own.
+    compiles meanwhile; a name of its own distinguishes this one.
     """
     name = f"jit_{uuid.uuid4().hex}"
     module: Any = lowered.compiler_ir("stablehlo")

@@ -1,4 +1,4 @@
-"""Devices of a CPU client of our own, of which there may be any number.
+"""Any number of devices of a CPU client of our own.
 
 JAX fixes the number of its CPU devices when its backends start. A second client leaves them as they are, so that a
 capture needs no flag and no variable of the environment, and a program that runs beside it notices nothing.

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rewright.frontends.hlo.reading import dotted
+from rewright.frontends.hlo.reading import dotted_path
 
 
 def input_names(paths: Sequence[str]) -> list[str]:
     """``params['w']`` is ``params.w``, ``past[0].k`` is ``past.0.k``; numbered where that is not unique."""
-    names = [dotted(path) for path in paths]
+    names = [dotted_path(path) for path in paths]
     return _unique(names, [f"argument.{place}" for place in range(len(names))])
 
 
@@ -18,7 +18,7 @@ def output_names(paths: Sequence[str]) -> list[str]:
 
     Numbered where that is not unique.
     """
-    names = [_output(dotted(path)) for path in paths]
+    names = [_output(dotted_path(path)) for path in paths]
     numbered = ["output"] if len(names) == 1 else [f"output.{place}" for place in range(len(names))]
     return _unique(names, numbered)
 

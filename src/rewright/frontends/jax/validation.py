@@ -13,7 +13,7 @@ from rewright.frontends.jax.library import jax
 from rewright.frontends.jax.tracing import Traced
 from rewright.frontends.validation.comparison import SINGLE, Difference, compare
 from rewright.frontends.validation.record import EQUAL, Validation
-from rewright.frontends.validation.store import Outcome, Store, cached
+from rewright.frontends.validation.store import Outcome, Store, open_store
 from rewright.frontends.validation.work import work
 from rewright.interp.adversarial import Draws, plan_draws
 from rewright.interp.program import run
@@ -39,7 +39,7 @@ def check(graph: Graph, traced: Traced, module: bytes, arguments: Any, store: St
 
     Compiling takes longer than capturing, so it is done once for a module and remembered.
     """
-    known = store or cached(f"jax {jax.__version__}")
+    known = store or open_store(f"jax {jax.__version__}")
     key = hashlib.sha256(module).hexdigest()
     found = known.get(key)
     if found is None:

@@ -76,7 +76,7 @@ def capture(
     calls.add(traced.program)
     with without_network():
         whole = programs.check(traced, graph, lambda: lowered(recorded()))
-    return replace(calls.record(), program=whole).on(graph)
+    return replace(calls.record(), program=whole).attach_to(graph)
 
 
 def _runnable(program: Program, dynamic: Dynamic | None) -> Callable[..., Any]:

@@ -56,7 +56,7 @@ def read_mark(mark: Mark, mesh: Mesh, rank: int) -> RankPlacement | None:
 
 
 def _parts(size: int, stride: int, place: int, ranks: int) -> AxisRuns:
-    """The stretches of the whole axis that one of the ranks holds, of which it has ``size`` in all."""
+    """The stretches of the whole axis that one of the ranks holds, ``size`` elements in all."""
     part = size // stride
     if part == 0:
         return ()

@@ -16,7 +16,7 @@ import torch
 from torch.optim.optimizer import Optimizer
 
 from rewright.frontends.torch.names import leaves
-from rewright.frontends.torch.owners import referred
+from rewright.frontends.torch.owners import referenced_objects
 from rewright.ir.errors import CaptureError
 
 Tensors = dict[str, torch.Tensor]
@@ -36,7 +36,7 @@ class Optimizers:
         Raises CaptureError where an optimizer holds another tensor: nothing would stand in for it.
         """
         every = (leaf for name, value in arguments.items() for leaf in leaves(name, value))
-        found = referred(target, Optimizer) | {n: value for n, value in every if isinstance(value, Optimizer)}
+        found = referenced_objects(target, Optimizer) | {n: value for n, value in every if isinstance(value, Optimizer)}
         names: dict[int, str] = {}
         for name, value in parameters.items():
             names.setdefault(id(value), name)
@@ -63,7 +63,7 @@ class Optimizers:
         )
 
     @contextmanager
-    def exchanged(self, table: Mapping[int, torch.Tensor], results: Tensors) -> Generator[None]:
+    def substitute(self, table: Mapping[int, torch.Tensor], results: Tensors) -> Generator[None]:
         """Run with the tensors of ``table`` in place of those with these ids.
 
         Afterwards ``results`` has the state that is new or was replaced by another tensor.

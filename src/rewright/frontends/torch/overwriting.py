@@ -78,11 +78,11 @@ class NotingOverwriting(TorchDispatchMode):
             given: dict[str, Any] = dict(zip(names, args, strict=False)) | (kwargs or {})
             for argument in func._schema.arguments:
                 if argument.alias_info is not None and argument.alias_info.is_write:
-                    written(str(func._schema.name).partition("::")[2], given.get(argument.name))
+                    note_write(str(func._schema.name).partition("::")[2], given.get(argument.name))
         return func(*args, **(kwargs or {}))
 
 
-def written(operator: str, tensors: object) -> None:
+def note_write(operator: str, tensors: object) -> None:
     """Note that an operator writes to tensors; raises CaptureError where one of them is still being sent."""
     for unfinished in running.every:
         if unfinished.overwritten or not unfinished.shares(_tensors(tensors)):

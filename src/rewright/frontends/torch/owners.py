@@ -64,7 +64,7 @@ class Owners:
         }
 
     @contextmanager
-    def exchanged(self, parameters: Mapping[str, Any], buffers: Mapping[str, Any]) -> Generator[None]:
+    def substitute(self, parameters: Mapping[str, Any], buffers: Mapping[str, Any]) -> Generator[None]:
         """Run with these values in place of the modules' own; afterwards every attribute is put back.
 
         A forward that keeps a tensor in an attribute would otherwise leave a fake one behind.
@@ -122,7 +122,7 @@ def first_names(values: Mapping[str, Any]) -> dict[str, str]:
     return {name: seen.setdefault(id(value), name) for name, value in values.items()}
 
 
-def referred(target: Any, kind: type[_Value]) -> dict[str, _Value]:
+def referenced_objects(target: Any, kind: type[_Value]) -> dict[str, _Value]:
     """Objects of a kind that a function closes over, names globally, or is bound to; containers are walked."""
     owner = getattr(target, "__self__", None)
     every = (leaf for name, value in _scope(target, owner).items() for leaf in leaves(name, value))
@@ -132,7 +132,7 @@ def referred(target: Any, kind: type[_Value]) -> dict[str, _Value]:
 def _modules(target: Any) -> dict[str, nn.Module]:
     """The module that a function is a method of, else those that it refers to."""
     owner = getattr(target, "__self__", None)
-    return {"": owner} if isinstance(owner, nn.Module) else referred(target, nn.Module)
+    return {"": owner} if isinstance(owner, nn.Module) else referenced_objects(target, nn.Module)
 
 
 def _scope(target: Any, owner: Any) -> dict[str, Any]:

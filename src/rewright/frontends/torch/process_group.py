@@ -20,7 +20,7 @@ import torch.distributed as dist
 import torch.distributed.distributed_c10d as c10d
 
 from rewright.frontends.torch.communication import communication
-from rewright.frontends.torch.overwriting import SEND, Unfinished, running, written
+from rewright.frontends.torch.overwriting import SEND, Unfinished, note_write, running
 from rewright.frontends.torch.run.exchange import Pending, current_exchange
 from rewright.frontends.torch.waiting import log
 from rewright.ir.errors import CaptureError
@@ -355,7 +355,7 @@ class TracedGroup(_ProcessGroup):
         """Receive from a rank of the group; the operator holds the global rank."""
         pending: list[tuple[torch.Tensor, Pending]] = []
         landing: list[tuple[torch.Tensor, torch.Tensor]] = []
-        written("recv", tensors)
+        note_write("recv", tensors)
         tag = self._tag(source, tag)
         ticket = log.begin("recv", [self._global_rank(source)], tag)
         for tensor in tensors:

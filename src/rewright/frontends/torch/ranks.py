@@ -28,7 +28,7 @@ from rewright.frontends.torch.traced import TracedProgram
 from rewright.frontends.torch.validation.calls import Calls
 from rewright.frontends.torch.waiting import Waits
 from rewright.frontends.torch.world import as_rank, groups, without_network
-from rewright.frontends.validation.record import Validation, joined
+from rewright.frontends.validation.record import Validation, join_validations
 from rewright.ir.errors import CaptureError, RewrightError
 from rewright.ir.graph import Graph, share_nodes
 from rewright.ir.placement import Mesh, Placement, RankProgram
@@ -134,7 +134,7 @@ def _fitted(one: Callable[[int], _Lowered], mesh: Mesh) -> list[_Lowered] | None
     others = fitting.other_ranks(mesh)
     if not all(fitting.same(build(place), unordered(mesh.rank(place))) for place in others):
         return None
-    if not waiting.alike(waits):
+    if not waiting.have_equal_order(waits):
         return None
     found = [build(mesh.coordinates(rank)) for rank in range(mesh.size)]
     captured = sorted(mesh.rank(place) for place in (*known, *others))
@@ -230,7 +230,7 @@ def _lowered(traced: TracedRank) -> _Lowered:
 
 
 def _assembled(ranks: Sequence[_Lowered], mesh: Mesh, checked: Sequence[Validation]) -> RankProgram:
-    """The program of lowered ranks; what was checked of them is told once, with the first one."""
+    """The program of lowered ranks; what was checked of them is reported once, with the first one."""
     notes = list(dict.fromkeys(note for rank in ranks for note in rank.notes))
     if mesh.size > 1 and not any(rank.collectives for rank in ranks):
         notes.append(
@@ -242,7 +242,7 @@ def _assembled(ranks: Sequence[_Lowered], mesh: Mesh, checked: Sequence[Validati
     notes += [*_different_names(ranks), *(() if deadlock else waiting.notes(waits))]
     first, *others = share_nodes(completed([rank.graph for rank in ranks], mesh))
     program = RankProgram(
-        (joined(checked).on(first) if checked else first, *others),
+        (join_validations(checked).attach_to(first) if checked else first, *others),
         mesh,
         _common([rank.inputs for rank in ranks]),
         _common([rank.outputs for rank in ranks]),

@@ -54,7 +54,7 @@ def reducing(modules: Sequence[nn.Module]) -> Generator[None]:
 
 
 def notes_of(module: nn.Module) -> list[str]:
-    """What a wrapper's communication hooks remember from step to step, of which one step is captured."""
+    """What a wrapper's communication hooks remember between steps, while one step is captured."""
     if not is_replicated(module):
         return []
     hooks: Sequence[tuple[Any, Any]] = cast("Any", module)._comm_hooks

@@ -213,9 +213,9 @@ class Tracing:
             symbols.check()
         held = {name: digest_of(value) for name, value in self.buffers.items()}
         known = (*assumptions(mode), *assumed)
-        again = None if any(self.specs.values()) else self.again
+        again = None if any(self.specs.values()) else self.rerun
         own = {name: value for name, value in self.buffers.items() if _has_values(value)}
-        return Trace(program, self.specs, specs, self._notes(), known, held, self.marks, log.taken(), again, own)
+        return Trace(program, self.specs, specs, self._notes(), known, held, self.marks, log.entries(), again, own)
 
     def _with_gradients(self) -> AbstractContextManager[Any]:
         return torch.set_grad_enabled(self.backward or self.differentiates or self._trains())
@@ -259,7 +259,7 @@ class Tracing:
         parameters = {n: trained[first] for n, first in self.canonical.items()}
         buffers = {n: every[first] for n, first in self.canonical_buffer.items()}
         remembered: Tensors = {}
-        with self.owners.exchanged(parameters, buffers), self._optimized(parameters, every, remembered):
+        with self.owners.substitute(parameters, buffers), self._optimized(parameters, every, remembered):
             self._execute(given, {**trained, **{n: given[n] for n in self._differentiable()}})
         written = {n: t for n, t in exchanged.items() if version(t, held[n]) != before[n]}
         self.results.named |= {f"updated:{n}": t for n, t in {**written, **remembered}.items()}
@@ -268,7 +268,7 @@ class Tracing:
         every_result = [*certain, *(inner for _, inner in self.results.untold.values())]
         return [complexes.inner(value) for value in every_result]
 
-    def again(self, values: Mapping[str, torch.Tensor]) -> Tensors:
+    def rerun(self, values: Mapping[str, torch.Tensor]) -> Tensors:
         """The results of the program by name, run by PyTorch on these inputs, which it may write."""
         self.results = _Results()
         with unset_fake_temporarily(), self._surroundings():
@@ -294,7 +294,7 @@ class Tracing:
         """With optimizers that hold what stands in for parameters and for their state."""
         table = {id(p): parameters[name] for name, p in self.parameters.items()}
         table |= {id(value): every[name] for name, value in self.state.items()}
-        return self.optimizers.exchanged(table, results)
+        return self.optimizers.substitute(table, results)
 
     def _execute(self, given: Tensors, trained: Tensors) -> None:
         args = [replace(name, value, given) for name, value in self._positional()]

@@ -66,7 +66,7 @@ class _Log(threading.local):
         self.calls: list[Call] = []
         self.groups: list[Group] = []
 
-    def taken(self) -> Waits:
+    def entries(self) -> Waits:
         """All of it so far."""
         return Waits(tuple(self.calls), tuple(self.groups))
 
@@ -123,7 +123,7 @@ def notes(ranks: Sequence[Waits]) -> tuple[str, ...]:
     return _crossed(calls, groups) if _has_several(calls) else ()
 
 
-def alike(ranks: Sequence[Waits]) -> bool:
+def have_equal_order(ranks: Sequence[Waits]) -> bool:
     """Whether ranks begin and await as much in one order, each on its own groups: then no rank waits for ever."""
     return len({_shape(rank) for rank in ranks}) == 1
 
@@ -232,7 +232,7 @@ def _crossed(ranks: Sequence[Sequence[Call]], groups: Sequence[Sequence[Group]])
 
 
 def _which(groups: Sequence[Group], call: Call) -> str:
-    """A group of which there are several of the same ranks, in words."""
+    """A group in words, where several have the same ranks."""
     same = [group for group in groups if group.own and frozenset(group.ranks) == frozenset(call.ranks)]
     made = f"made at {same[call.tag].where}" if call.tag < len(same) else "of them"
     shown = ", ".join(map(str, call.ranks))

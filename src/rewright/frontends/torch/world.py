@@ -37,7 +37,7 @@ def as_rank(rank: int, mesh: Mesh) -> Generator[DeviceMesh]:
 
     Raises CaptureError where a process group exists already: replacing it would break the program that made it.
     """
-    with own_groups(), joined(rank, mesh) as device_mesh:
+    with own_groups(), join_as_rank(rank, mesh) as device_mesh:
         yield device_mesh
 
 
@@ -54,7 +54,7 @@ def own_groups() -> Generator[None]:
 
 
 @contextmanager
-def joined(rank: int, mesh: Mesh) -> Generator[DeviceMesh]:
+def join_as_rank(rank: int, mesh: Mesh) -> Generator[DeviceMesh]:
     """Be this rank on this thread; the same as :func:`as_rank`, inside of :func:`own_groups`."""
     if dist.is_initialized():
         raise CaptureError(

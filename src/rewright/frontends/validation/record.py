@@ -15,7 +15,7 @@ EQUAL = "equal"
 KINDS = (Kind.USUAL, Kind.CONSTANTS, Kind.TIES, Kind.ZEROS, Kind.LARGE, Kind.INFINITE)
 """What a call is run on."""
 _NAMED = 2
-"""So many reasons are named in a sentence, each with so many operators."""
+"""The most reasons named in a sentence, and the most operators for each."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Validation:
         more = sum(map(len, reasons.values())) - sum(len(names[:_NAMED]) for names in list(reasons.values())[:_NAMED])
         return "; ".join(shown) + (f"; and {more} more" if more else "")
 
-    def on(self, graph: Graph) -> Graph:
+    def attach_to(self, graph: Graph) -> Graph:
         """The graph with this record among its metadata, which no digest counts."""
         return replace(graph, metadata=graph.metadata | {KEY: self.text()})
 
@@ -69,7 +69,7 @@ class Validation:
         return json.dumps(table | {"program": self.program, "seed": self.seed})
 
 
-def of(graph: Graph) -> Validation | None:
+def validation_of(graph: Graph) -> Validation | None:
     """The record that a graph came with; None for one that has none, or a damaged one."""
     return read(graph.metadata[KEY]) if KEY in graph.metadata else None
 
@@ -85,7 +85,7 @@ def read(text: str) -> Validation | None:
         return None
 
 
-def joined(records: Iterable[Validation]) -> Validation:
+def join_validations(records: Iterable[Validation]) -> Validation:
     """What was checked of several captures together; the program was run where each was."""
     every = list(records)
     programs = list(dict.fromkeys(record.program for record in every if record.program))
@@ -98,19 +98,19 @@ def joined(records: Iterable[Validation]) -> Validation:
     )
 
 
-def told(graphs: Iterable[Graph]) -> str:
+def validation_note(graphs: Iterable[Graph]) -> str:
     """One line on what was checked of graphs that a verdict is about."""
     found = _of_all(graphs)
     if not found:
         return "the capture was not checked: the graphs come with no record of a program that they were captured from"
-    return str(joined(found))
+    return str(join_validations(found))
 
 
 def text_of(graphs: Iterable[Graph]) -> str:
     """The record of graphs together, as JSON; empty where none came with one."""
     found = _of_all(graphs)
-    return joined(found).text() if found else ""
+    return join_validations(found).text() if found else ""
 
 
 def _of_all(graphs: Iterable[Graph]) -> list[Validation]:
-    return [record for graph in graphs if (record := of(graph)) is not None]
+    return [record for graph in graphs if (record := validation_of(graph)) is not None]

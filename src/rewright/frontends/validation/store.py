@@ -89,7 +89,7 @@ def _read(path: Path) -> dict[str, Outcome]:
 
 
 @cache
-def cached(framework: str) -> Store:
+def open_store(framework: str) -> Store:
     """The store of this user for a version of a framework, one in a process."""
     return Store(_folder() / "validated.txt", framework)
 

@@ -9,7 +9,7 @@ from typing import cast
 
 from rewright.claims.language import Add, Addend, Apply, Content, Fold, Guard, Ranged, Take, applies
 from rewright.ir.dims import Dim
-from rewright.lifting.terms.index import Access, compose, identity, rename, used
+from rewright.lifting.terms.index import Access, compose, identity, rename, variables_in
 from rewright.lifting.terms.regions import End, Range, Region, add, covers, single
 from rewright.lifting.terms.store import ONE, Named, Operand, Terms
 from rewright.lifting.terms.value import Parts
@@ -100,7 +100,7 @@ class Filler:
             accesses = terms.accesses(hole)
             value: Operand = (children[0], accesses[0])
             new, access = terms.guard(value, (body.term, compose(body.access, accesses[1])))
-            return Addend(body.coefficient, terms.ranged(new, region), access)
+            return Addend(body.coefficient, terms.set_range(new, region), access)
         fold = cast("Fold", label)
         kind, axes = fold.kind, fold.axes
         return self._refold(str(kind), children[0], axes, region, body)
@@ -108,7 +108,7 @@ class Filler:
     def _refold(self, kind: str, old: int, axes: tuple[int, ...], region: Region, body: Addend) -> Addend:
         """The fold of a body that has taken the place of the term ``old``."""
         terms = self._terms
-        occurring = used(body.access)
+        occurring = variables_in(body.access)
         if any(axis not in occurring for axis in axes):
             body = self._repeated(kind, axes, region, body)
         if not occurring & set(axes):
@@ -125,7 +125,7 @@ class Filler:
         hole, moved = terms.flat(folded.hole, add([moved])) if kind == "sum" else (folded.hole, add([moved]))
         return Addend(
             body.coefficient,
-            terms.ranged(hole, moved),
+            terms.set_range(hole, moved),
             tuple(rename(i, positions) for i in folded.access),
         )
 
@@ -133,7 +133,7 @@ class Filler:
         """The body times the lengths of the axes on which it does not depend any more."""
         box = single(region)
         assert kind == "sum" and box is not None
-        occurring = used(body.access)
+        occurring = variables_in(body.access)
         coefficient, operand = body.coefficient, (body.term, body.access)
         for axis, (low, high) in zip(axes, box, strict=True):
             if axis in occurring:
@@ -149,12 +149,12 @@ class Filler:
     def _close(self, hole: int, region: Region) -> Addend:
         terms = self._terms
         if isinstance(terms.label(hole), Guard):
-            body = self.unguarded(hole, region)
+            body = self.drop_guard(hole, region)
             if body is not None:
                 return body
-        return Addend(ONE, terms.ranged(hole, region), identity(terms.arity[hole]))
+        return Addend(ONE, terms.set_range(hole, region), identity(terms.arity[hole]))
 
-    def unguarded(self, hole: int, region: Region) -> Addend | None:
+    def drop_guard(self, hole: int, region: Region) -> Addend | None:
         """The body of a guard whose set holds every value that can occur."""
         terms = self._terms
         value, body = terms.children(hole)

@@ -112,7 +112,7 @@ def _whole(algebra: Algebra, several: Sequence[Found], which: Found, apply: Appl
     found = _placed(apply, several[0].op, joined, several[0].dtype)
     if not isinstance(found, View) or not algebra.is_familiar(found):
         return None
-    algebra.used("largest of parts")
+    algebra.count_use("largest of parts")
     added = several[0].added
     return algebra.add([found, algebra.constant(found.dims, added)], [ONE, ONE]) if added else found
 

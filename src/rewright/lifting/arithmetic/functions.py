@@ -27,7 +27,7 @@ def of_integers(algebra: Algebra, name: str, views: Sequence[View]) -> View:
     terms = algebra.terms
     operands: list[Operand] = []
     for view in views:
-        addend = algebra.closed(view)
+        addend = algebra.close(view)
         items = _flat(algebra, addend.coefficient, (addend.term, addend.access))
         if addend.coefficient.denominator == 1 and len(items) > 1 and all(c.denominator == 1 for c, _ in items):
             operands.append(terms.make(partial(Add, tuple(c for c, _ in items)), [o for _, o in items]))

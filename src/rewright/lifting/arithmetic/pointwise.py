@@ -13,12 +13,7 @@ from rewright.lifting.arithmetic.functions import function, of_integers
 from rewright.lifting.arithmetic.products import multiply
 from rewright.lifting.arithmetic.roots import absolute, inverse_roots, root_of_number
 from rewright.lifting.masks.nested_guards import atoms
-from rewright.lifting.masks.positions import (
-    decided,
-    factors_of,
-    outside,
-    ranges_of,
-)
+from rewright.lifting.masks.positions import decide, exclude, factors_of, ranges_of
 from rewright.lifting.masks.truths import (
     SETS,
     compare,
@@ -27,10 +22,10 @@ from rewright.lifting.masks.truths import (
     integer_test,
     is_beyond_all,
     logical,
-    negated,
+    negate_truth,
     predicate,
 )
-from rewright.lifting.recognition.quotients import joined, place, quotient, remainder
+from rewright.lifting.recognition.quotients import join_digits, place, quotient, remainder
 from rewright.lifting.recognition.shifts import exponential_of, fraction, inverse, shifts
 from rewright.lifting.recognition.signs import is_positive, under_mask
 from rewright.lifting.terms import regions
@@ -54,7 +49,7 @@ def pointwise(algebra: Algebra, op: Operator, views: Sequence[View], types: Sequ
 
 def _add(algebra: Algebra, op: Operator, views: Sequence[View], types: Sequence[TensorType]) -> View:
     found = algebra.add(views, [ONE, ONE])
-    return found if types[0].dtype.is_float else joined(algebra, found)
+    return found if types[0].dtype.is_float else join_digits(algebra, found)
 
 
 def _subtract(algebra: Algebra, op: Operator, views: Sequence[View], types: Sequence[TensorType]) -> View:
@@ -70,7 +65,7 @@ def _multiply(algebra: Algebra, op: Operator, views: Sequence[View], types: Sequ
     for mask, other in (tuple(views), tuple(views)[::-1]):
         found = predicate(algebra, mask)
         if found is not None and not any(a.term in algebra.terms.infinite for a in other.addends):
-            within = algebra.guards.under(*found, other)
+            within = algebra.guards.assume(*found, other)
             if within != other:
                 return multiply(algebra, mask, within)
     return multiply(algebra, views[0], views[1])
@@ -87,7 +82,7 @@ def reciprocal(algebra: Algebra, view: View) -> View:
     number = algebra.as_constant(view)
     if number:
         return algebra.constant(view.dims, 1 / number)
-    addend = algebra.closed(view)
+    addend = algebra.close(view)
     if addend.coefficient == 0:
         term, access = algebra.terms.apply("reciprocal", [algebra.operand(view)])
         return View(view.dims, (Addend(ONE, term, access),))
@@ -116,7 +111,7 @@ def _log(algebra: Algebra, op: Operator, views: Sequence[View], types: Sequence[
     if not algebra.quotients:
         return function(algebra, "log", views)
     view, terms = views[0], algebra.terms
-    addend = algebra.closed(view)
+    addend = algebra.close(view)
     parts = fraction(terms, addend) if addend.coefficient else None
     if parts is not None:
         above, below = parts
@@ -164,7 +159,7 @@ def _exponential(algebra: Algebra, op: Operator, views: Sequence[View], types: S
     terms = algebra.terms
     if not views[0].addends:
         return algebra.constant(views[0].dims, 1.0)
-    addend = algebra.closed(views[0])
+    addend = algebra.close(views[0])
     left: list[tuple[Fraction, int, Access]] = []
     result: View | None = None
     if algebra.quotients:
@@ -206,10 +201,10 @@ def _of_masked(algebra: Algebra, op: Operator, view: View, addend: Addend, types
     value, region, rest = found
     if value is None:
         return algebra.zero(view.dims)
-    others = algebra.settle(view.dims, outside(algebra.terms, rest, value, region))
+    others = algebra.settle(view.dims, exclude(algebra.terms, rest, value, region))
     grown = _exponential(algebra, op, [others], types)
     elsewhere = regions.complement(region)
-    return algebra.settle(view.dims, [algebra.guards.guarded(value, elsewhere, a) for a in grown.addends])
+    return algebra.settle(view.dims, [algebra.guards.guard(value, elsewhere, a) for a in grown.addends])
 
 
 def _power(algebra: Algebra, op: Operator, views: Sequence[View], types: Sequence[TensorType]) -> View:
@@ -262,8 +257,8 @@ def _select(algebra: Algebra, op: Operator, views: Sequence[View], types: Sequen
     if found is not None:
         value, region = found
         if not types[1].dtype.is_float and all(place(algebra, view) is not None for view in (yes, no)):
-            # Places that are counted from the other end where they are below nought, which these are or are not.
-            holds = decided(algebra.terms, value, region, ranges_of([n for digits in condition.dims for n in digits]))
+            # Places that are counted from the other end where they are below zero, which these are or are not.
+            holds = decide(algebra.terms, value, region, ranges_of([n for digits in condition.dims for n in digits]))
             if holds is not None:
                 return yes if holds else no
         chosen = [*_guard_all(algebra, value, region, yes)]
@@ -287,19 +282,19 @@ def _guard_all(algebra: Algebra, value: Operand, region: Region, view: View) -> 
         if not a.parts:
             parts = [piece for part in parts for piece in atoms(algebra.terms, (a.term, a.access), value, part)]
     for part in parts:
-        simpler = algebra.guards.under(value, part, view)
+        simpler = algebra.guards.assume(value, part, view)
         for a in algebra.solid(simpler, linear=True):
-            found += [algebra.guards.guarded(value, part, b) for b in _cut(algebra, value, a)]
+            found += [algebra.guards.guard(value, part, b) for b in _cut(algebra, value, a)]
     return found
 
 
 def _cut(algebra: Algebra, value: Operand, body: Addend) -> list[Addend]:
-    """A guarded body in parts on each of which guards inside the value are decided."""
+    """A guarded body in parts, so that guards inside the value are decided on each."""
     inner = None if body.parts else algebra.guards.guard_of(body)
     if inner is None:
         return [body]
     parts = atoms(algebra.terms, value, inner[0], inner[1])
-    return [body] if len(parts) == 1 else [algebra.guards.guarded(inner[0], part, inner[2]) for part in parts]
+    return [body] if len(parts) == 1 else [algebra.guards.guard(inner[0], part, inner[2]) for part in parts]
 
 
 def _absolute(algebra: Algebra, op: Operator, views: Sequence[View], types: Sequence[TensorType]) -> View:
@@ -357,7 +352,7 @@ _TABLE: dict[type[Operator], Transfer] = {
     ops.Convert: _convert,
     ops.Compare: compare,
     ops.IsFinite: finite,
-    ops.Not: negated,
+    ops.Not: negate_truth,
     ops.And: logical,
     ops.Or: logical,
     ops.Xor: exclusive,

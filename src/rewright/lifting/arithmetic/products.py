@@ -15,11 +15,11 @@ from rewright.lifting.masks.positions import factors_of
 from rewright.lifting.recognition.instances import instance
 from rewright.lifting.recognition.shifts import within_sums
 from rewright.lifting.terms.algebra import Algebra
-from rewright.lifting.terms.index import Index, compose, magnitude, rename, used
+from rewright.lifting.terms.index import Index, compose, magnitude, rename, variables_in
 from rewright.lifting.terms.value import Digits
 
 _MOST_DISTRIBUTED = 6
-"""A factor is tried in each of so many addends."""
+"""A factor is tried in each of at most this many addends."""
 _MOST_PLACES = 2
 """Factors that are read at more single indices are not looked for among the sequential program's products."""
 
@@ -36,7 +36,7 @@ def _multiplied(algebra: Algebra, left: View, right: View) -> View:
         if number is not None:
             return algebra.add([other], [number])
     many, one = (right, left) if any(a.parts for a in right.addends) else (left, right)
-    factor = algebra.closed(one)
+    factor = algebra.close(one)
     sources = algebra.solid(many, linear=True)
     whole = squared_root(algebra.terms, sources[0], factor) if len(sources) == 1 else None
     if whole is not None:
@@ -81,8 +81,8 @@ def _generalised(algebra: Algebra, dims: tuple[Digits, ...], sources: Sequence[A
             continue
         with algebra.over(None):  # with variables that no view has
             found = _product(algebra, _spread(source, ours), _spread(factor, theirs))
-        if found.term < algebra.horizon and used(found.access) >= set(ours.values()):
-            at: dict[int, Index] = {v: (0, ((v, 1),)) for v in used(found.access)}
+        if found.term < algebra.horizon and variables_in(found.access) >= set(ours.values()):
+            at: dict[int, Index] = {v: (0, ((v, 1),)) for v in variables_in(found.access)}
             at |= {v: (source.access[place][0], ()) for place, v in ours.items()}
             view = View(dims, (replace(found, access=compose(found.access, at)),))
             if algebra.is_familiar(view):
@@ -101,8 +101,8 @@ def _widened(algebra: Algebra, dims: tuple[Digits, ...], sources: Sequence[Adden
     for mine, others, first in _both_ways(_steps(sources[0]), _steps(factor)):
         with algebra.over(None):  # with a variable that no view has
             found = _product(algebra, _stretched(sources[0], mine, fresh), _stretched(factor, others, fresh))
-        if found.term < algebra.horizon and fresh in used(found.access):
-            at: dict[int, Index] = {v: (0, ((v, 1),)) for v in used(found.access)}
+        if found.term < algebra.horizon and fresh in variables_in(found.access):
+            at: dict[int, Index] = {v: (0, ((v, 1),)) for v in variables_in(found.access)}
             at[fresh] = (first, ())
             view = View(dims, (replace(found, access=compose(found.access, at)),))
             if algebra.is_familiar(view):
@@ -148,7 +148,7 @@ def _placed(algebra: Algebra, dims: tuple[Digits, ...], sources: Sequence[Addend
     A rank that holds one expert has such indices where the sequential program has an axis, or nothing at all.
     """
     single = {v for v, n in enumerate(n for digits in dims for n in digits) if n == 1}
-    if not any(single & used(a.access) for a in (*sources, factor)):
+    if not any(single & variables_in(a.access) for a in (*sources, factor)):
         return None
     many = [_at_zero(source, single) for source in sources]
     return _generalised(algebra, dims, many, _at_zero(factor, single))
@@ -210,7 +210,7 @@ def _moved_in(algebra: Algebra, dims: tuple[Digits, ...], sources: Sequence[Adde
     source = sources[0] if guard is None else guard[2]
     for one, other in () if source.parts or factor.parts else ((source, factor), (factor, source)):
         for found in _inside(algebra, one, other):
-            whole = found if guard is None else algebra.guards.guarded(guard[0], guard[1], found)
+            whole = found if guard is None else algebra.guards.guard(guard[0], guard[1], found)
             view = algebra.settle(dims, [whole])
             if algebra.is_familiar(view):
                 return view
@@ -237,7 +237,7 @@ def _product(algebra: Algebra, left: Addend, right: Addend) -> Addend:
     for guarded, other in ((left, right), (right, left)):
         guard = algebra.guards.guard_of(guarded)
         if guard is not None:
-            return algebra.guards.guarded(guard[0], guard[1], _product(algebra, guard[2], other))
+            return algebra.guards.guard(guard[0], guard[1], _product(algebra, guard[2], other))
     number, operands = 1, [(left.term, left.access), (right.term, right.access)]
     if algebra.terms.roots:
         number, operands = in_pairs(algebra.terms, *operands)
@@ -261,7 +261,7 @@ def _readings(
         if len(left) == 1:
             for one in _relinked(left[0], lengths, single, algebra.terms.strides(left[0].term, right[0].term)):
                 yield (one,), right[0]
-                for other in _relinked(right[0], lengths, single & used(one.access), known):
+                for other in _relinked(right[0], lengths, single & variables_in(one.access), known):
                     yield (one,), other
 
 
@@ -289,7 +289,7 @@ def _relinked(
     heads that share a key does not tell how many share it.
     """
     access = addend.access
-    mine = single & used(access)
+    mine = single & variables_in(access)
     for old, new in product(sorted(mine), sorted(single - mine)):
         yield replace(addend, access=tuple(rename(i, {v: new if v == old else v for v, _ in i[1]}) for i in access))
     for new in sorted(single - mine):

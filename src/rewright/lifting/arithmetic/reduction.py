@@ -14,13 +14,13 @@ from rewright.ir.types import DType
 from rewright.lifting.arithmetic.functions import function
 from rewright.lifting.arithmetic.products import multiply
 from rewright.lifting.masks.one_hot import collapse
-from rewright.lifting.masks.positions import is_lowest, masked
+from rewright.lifting.masks.positions import find_masked_term, is_lowest
 from rewright.lifting.moves.layout import assemble, lengthwise, slice_rows
 from rewright.lifting.recognition.shifts import standing
-from rewright.lifting.recognition.unit_axes import opened, plain, plain_view, recognised
+from rewright.lifting.recognition.unit_axes import open_axes, plain, plain_view, recognise
 from rewright.lifting.terms import regions
 from rewright.lifting.terms.algebra import Algebra, align
-from rewright.lifting.terms.index import Access, Index, compose, rename, used
+from rewright.lifting.terms.index import Access, Index, compose, rename, variables_in
 from rewright.lifting.terms.store import ONE, Folded, Operand, in_order
 from rewright.lifting.terms.value import (
     Digits,
@@ -56,7 +56,7 @@ def reduce(algebra: Algebra, kind: str, value: Value, axes: Sequence[int], *, pa
         if value.axis in axes:
             return combine(algebra, kind, parts)
         return assemble(parts, value.axis - sum(1 for a in axes if a < value.axis), value.outer)
-    found = recognised(algebra, lambda views: _reduce_view(algebra, kind, views[0], axes, part), [value])
+    found = recognise(algebra, lambda views: _reduce_view(algebra, kind, views[0], axes, part), [value])
     if algebra.sequential or algebra.is_familiar(found) or algebra.is_strange(value):
         return found
     return _at_one(algebra, kind, value, axes, part, found)
@@ -66,7 +66,7 @@ def _at_one(algebra: Algebra, kind: str, value: View, axes: Sequence[int], part:
     """The same fold, of a value that is read at one index of an axis or two, as a part of a fold over those too."""
     ways = list(dict.fromkeys((value, plain_view(value))))
     for _ in range(_MOST_OPENED):
-        ways = [one for way in ways for (one,) in opened([way])]
+        ways = [one for way in ways for (one,) in open_axes([way])]
         for one in ways:
             other = _reduce_view(algebra, kind, one, (*axes, *range(len(value.dims), len(one.dims))), part)
             if algebra.is_familiar(other):
@@ -119,7 +119,7 @@ def _standing(algebra: Algebra, addend: Addend, folded: dict[int, Dim]) -> tuple
         return standing(algebra.terms, addend, folded)
     value, region, body = guard
     inner = standing(algebra.terms, body, folded)
-    return None if inner is None else (algebra.guards.guarded(value, region, inner[0]), inner[1])
+    return None if inner is None else (algebra.guards.guard(value, region, inner[0]), inner[1])
 
 
 def _folds(
@@ -149,7 +149,7 @@ def _apart(algebra: Algebra, addends: Sequence[Addend], folded: Container[int]) 
     """
     groups: dict[frozenset[int], list[tuple[Fraction, int, Access]]] = {}
     for a in addends:
-        groups.setdefault(frozenset(v for v in used(a.access) if v in folded), []).append(
+        groups.setdefault(frozenset(v for v in variables_in(a.access) if v in folded), []).append(
             (a.coefficient, a.term, a.access)
         )
     return [total for group in groups.values() if (total := algebra.terms.add(group)) is not None]
@@ -158,7 +158,7 @@ def _apart(algebra: Algebra, addends: Sequence[Addend], folded: Container[int]) 
 def _fold(
     algebra: Algebra, kind: str, addend: Addend, folded: dict[int, Dim], lengths: Sequence[Dim], part: bool
 ) -> Addend:
-    occurring = used(addend.access)
+    occurring = variables_in(addend.access)
     coefficient = addend.coefficient
     term, access = addend.term, addend.access
     for var, length in folded.items():
@@ -179,16 +179,16 @@ def _fold(
     if not isinstance(found, Folded):
         return Addend(coefficient, *found, addend.parts)
     if algebra.quotients and not algebra.sequential and kind == "sum" and not addend.parts:
-        other = masked(algebra.terms, Addend(coefficient, term, access), lengths)
+        other = find_masked_term(algebra.terms, Addend(coefficient, term, access), lengths)
         if other is not None:
             return _fold(algebra, kind, other, {v: n for v, n in folded.items() if v in occurring}, lengths, part)
     hole, region = algebra.terms.flat(found.hole, regions.whole(found.box))
     inner = _summed(algebra, addend) if kind == "sum" else None
     if inner is not None and algebra.terms.children(hole) == inner[:1]:
         axes = algebra.terms.axes(hole)
-        return algebra.part(coefficient, *algebra.terms.nested(*inner, axes, region), found.access)
+        return algebra.part(coefficient, *algebra.terms.nest(*inner, axes, region), found.access)
     if addend.parts or kind == "product":
-        return Addend(coefficient, algebra.terms.ranged(hole, region), found.access, addend.parts)
+        return Addend(coefficient, algebra.terms.set_range(hole, region), found.access, addend.parts)
     return algebra.part(coefficient, hole, region, found.access)
 
 
@@ -244,7 +244,7 @@ def combine(algebra: Algebra, kind: str, values: Sequence[Value]) -> Value:
     """The elementwise reduction of several values of one shape, as an all-reduce computes it."""
     cut = split_alike(values)
     if cut is not None:
-        return cut.joined([combine(algebra, kind, row) for row in cut.rows])
+        return cut.join([combine(algebra, kind, row) for row in cut.rows])
     views = align([v for v in values if isinstance(v, View)])
     if kind == "sum":
         return _whole(algebra, algebra.add(views, [ONE] * len(views)))
@@ -341,7 +341,7 @@ class Cut:
         """Whether every part is one element long."""
         return all(_row_length(row[0], self.axis, self.outer) == 1 for row in self.rows)
 
-    def joined(self, results: Sequence[Value]) -> Value:
+    def join(self, results: Sequence[Value]) -> Value:
         """One value from a result for each part."""
         return assemble(results, self.axis, self.outer)
 
@@ -380,7 +380,7 @@ def dot_general(algebra: Algebra, op: ops.DotGeneral, left: Value, right: Value,
         if isinstance(value, Pieces):
             return _dot_pieces(algebra, op, roles, (left, right), side, value, part)
     assert isinstance(left, View) and isinstance(right, View)
-    return recognised(algebra, lambda views: _dot_views(algebra, roles, *views, part=part), [left, right])
+    return recognise(algebra, lambda views: _dot_views(algebra, roles, *views, part=part), [left, right])
 
 
 def _dot_views(algebra: Algebra, roles: DotRoles, left: View, right: View, *, part: bool = False) -> View:

@@ -47,7 +47,7 @@ class Reuse:
         self._lifter.check_budget()
         if any(self._like(source, start) for source in reversed(self._sources)):
             self._lifter.steps["reused"] += self._length
-            self._lifter.algebra.used("(as an earlier layer)")
+            self._lifter.algebra.count_use("(as an earlier layer)")
             return
         stop = start + self._length
         if len(self._sources) == _MOST_TEMPLATES:
@@ -55,7 +55,7 @@ class Reuse:
             return
         journal = self._lifter.journal
         first = 0 if journal is None else len(journal.entries)
-        trace = self._lifter.traced(lambda: self._run.stretch(self._entries, start, stop))
+        trace = self._lifter.trace_afresh(lambda: self._run.stretch(self._entries, start, stop))
         source = self._source(start, trace, (first, 0 if journal is None else len(journal.entries)))
         if source is not None:
             self._sources.append(source)
@@ -110,7 +110,7 @@ class Reuse:
     def _write_down(self, source: _Source, start: int, instance: Instance) -> None:
         journal, places, first = self._lifter.journal, self._entries.places, self._run.first
         if journal is None or source.entries[0] == source.entries[1]:
-            return  # a stretch of inputs only, of which the relations tell
+            return  # a stretch of inputs only, which the relations describe
         shifts: dict[int, int] = {}
         for (program, position), (_, later) in zip(
             places[source.start : source.start + self._length], places[start : start + self._length], strict=True

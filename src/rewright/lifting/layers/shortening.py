@@ -32,7 +32,7 @@ class Shortened:
     """Further programs over the same inputs."""
 
 
-def layered(sequential: Graph, ranks: Sequence[Graph]) -> tuple[Layered, ...]:
+def find_layers(sequential: Graph, ranks: Sequence[Graph]) -> tuple[Layered, ...]:
     """Both programs as streams of equal layers; none where layers do not repeat. Raises CollectiveMismatch."""
     one = layered_like(sequential)
     if one is None:
@@ -49,7 +49,7 @@ def layered_like(graph: Graph, other: Contraction | None = None) -> Layered | No
     return None if made is None else Layered([graph], alone.entries, made)
 
 
-def shortened(sequential: Layered, ranks: Layered, *others: Layered) -> Shortened:
+def shorten_programs(sequential: Layered, ranks: Layered, *others: Layered) -> Shortened:
     """Both programs with three layers, and other ones over the same inputs."""
     left, right, *more = map(_Shorter, (sequential, ranks, *others))
     names = set[str]().union(*(program.names() for program in (left, right, *more)))

@@ -50,7 +50,7 @@ class Stream:
     def __len__(self) -> int:
         return len(self.steps)
 
-    def ordered(self, order: Integers) -> Stream:
+    def reorder(self, order: Integers) -> Stream:
         """The same entries in another order, in which operands still go before the nodes that read them."""
         place = np.full(len(self) + 1, _NOTHING, np.int64)  # the last one for what is read from no entry
         place[order] = np.arange(len(self))
@@ -267,7 +267,7 @@ def shared_first(entries: Stream, found: Sequence[Repeat]) -> Stream:
         return entries
     moved = np.zeros(len(entries), np.bool_)
     moved[sorted(early)] = True
-    return entries.ordered(np.argsort(~moved, kind="stable"))
+    return entries.reorder(np.argsort(~moved, kind="stable"))
 
 
 def _closed(entries: Stream, owner: npt.NDArray[np.bool_], wanted: Sequence[int]) -> set[int]:

@@ -15,7 +15,7 @@ from rewright.lifting.terms.regions import Region
 from rewright.lifting.terms.store import Operand, Terms
 
 
-def clipped(terms: Terms, hole: int, access: Access, region: Region) -> Region:
+def clip_region(terms: Terms, hole: int, access: Access, region: Region) -> Region:
     """A region of a sum without what a mask certainly rules out where the sum is read."""
     guard, ranges = _guard_of(terms, hole), ranges_of(terms.window)
     if guard is None or ranges is None:
@@ -76,12 +76,12 @@ def _possible(
     return start, max(start, stop)
 
 
-def widened(terms: Terms, hole: int, access: Access, region: Region, known: Container[int]) -> Region | None:
+def widen_region(terms: Terms, hole: int, access: Access, region: Region, known: Container[int]) -> Region | None:
     """A region that the sequential program sums over and that is this one but for what a mask rules out; else None."""
     if _guard_of(terms, hole) is None:
         return None
-    own = clipped(terms, hole, access, region)
+    own = clip_region(terms, hole, access, region)
     for closed in terms.closings.get(hole, ()):
-        if closed in known and clipped(terms, hole, access, terms.region(closed)) == own:
+        if closed in known and clip_region(terms, hole, access, terms.region(closed)) == own:
             return terms.region(closed)
     return None

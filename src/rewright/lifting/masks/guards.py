@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from rewright.claims.language import Add, Addend, Guard, Ranged, View
 from rewright.ir.dims import Dim
 from rewright.lifting.masks.nested_guards import simplify
-from rewright.lifting.masks.positions import aligned, decided, ranges_of
+from rewright.lifting.masks.positions import align, decide, ranges_of
 from rewright.lifting.recognition.instances import elsewhere
 from rewright.lifting.terms import regions
 from rewright.lifting.terms.index import compose, identity
@@ -54,7 +54,7 @@ class Guards:
         window = self._window(outer[0], outer[1], inner[0], lengths)
         if window is None or regions.intersect(window, inner[1]) != window:
             return addend
-        return self.guarded(outer[0], outer[1], inner[2])
+        return self.guard(outer[0], outer[1], inner[2])
 
     def _window(self, value: Operand, region: Region, tested: Operand, lengths: Sequence[Dim]) -> Region | None:
         """What ``tested`` can be where ``value``, an index plus or minus it, lies in a set of one point."""
@@ -86,7 +86,7 @@ class Guards:
         hole, access = self._terms.guard(value, (self._terms.one, ()))
         return self._algebra.filler.fill(Addend(ONE, hole, access, ((hole, region),)))
 
-    def under(self, value: Operand, region: Region, view: View) -> View:
+    def assume(self, value: Operand, region: Region, view: View) -> View:
         """The view as it is where ``value`` lies in the region: guards inside that test the same value are decided."""
         value, region = self.base(value, region)
         region = self.possible(value[0], region)
@@ -111,7 +111,7 @@ class Guards:
 
     def possible(self, value: int, region: Region) -> Region:
         """The part of a set that the value can lie in."""
-        allowed = self._algebra.facts.allowed(value)
+        allowed = self._algebra.facts.allowed_values(value)
         if allowed is None:
             allowed = self._derived(value)
         return region if allowed is None else regions.intersect(region, allowed)
@@ -178,23 +178,23 @@ class Guards:
         bare = Addend(addend.coefficient, body, compose(accesses[1], addend.access), inside)
         return (value, compose(accesses[0], addend.access)), region, bare
 
-    def guarded(self, value: Operand, region: Region, body: Addend) -> Addend:
+    def guard(self, value: Operand, region: Region, body: Addend) -> Addend:
         """``body`` where ``value`` lies in the region, else zero."""
         value, region = self.base(*self._seen_by_body(value, region, body))
         region = self.possible(value[0], region)
         value, region = self._bounded_above(value, region)
         if self._algebra.quotients:
             holds = (
-                None if self._algebra.sequential else decided(self._terms, value, region, ranges_of(self._terms.window))
+                None if self._algebra.sequential else decide(self._terms, value, region, ranges_of(self._terms.window))
             )
             if holds is not None:
                 return body if holds else Addend(Fraction(0), self._terms.one, ())
-            value, region = aligned(self._terms, value, region, (body.term, body.access))
+            value, region = align(self._terms, value, region, (body.term, body.access))
         found = self.guard_of(body)
         if found is not None and found[0] == value:
             region, body = regions.intersect(region, found[1]), found[2]
         elif found is not None and found[0][0] > value[0]:
-            return self.guarded(found[0], found[1], self.guarded(value, region, found[2]))
+            return self.guard(found[0], found[1], self.guard(value, region, found[2]))
         if not region:
             return Addend(Fraction(0), self._terms.one, ())
         hole, access = self._terms.guard(value, (body.term, body.access))
@@ -204,9 +204,9 @@ class Guards:
             closed = self._algebra.filler.fill(Addend(body.coefficient, hole, access, ((hole, region),)))
             return Addend(closed.coefficient, closed.term, closed.access)
         if body.parts:
-            if self._algebra.filler.unguarded(hole, region) is not None:
+            if self._algebra.filler.drop_guard(hole, region) is not None:
                 return body  # the set holds all that the value can be
-            closed = self._terms.ranged(hole, region)
+            closed = self._terms.set_range(hole, region)
             return Addend(body.coefficient, closed, access, body.parts)
         return self._algebra.part(body.coefficient, hole, region, access)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from rewright.claims.language import Add, Addend, Apply, Fold, Guard, Ranged, Take
-from rewright.lifting.masks.positions import restated
+from rewright.lifting.masks.positions import restate
 from rewright.lifting.terms import regions
 from rewright.lifting.terms.index import Access, Index, build, compose
 from rewright.lifting.terms.regions import Region
@@ -107,7 +107,7 @@ def _decide(terms: Terms, operand: Operand, value: Operand, region: Region, dept
     accesses, own = terms.accesses(hole), terms.region(term)
     if inner_value != value[0] or not regions.is_set(own):
         return Addend(ONE, term, access)
-    held = restated(terms, value, region, (inner_value, compose(accesses[0], access)))
+    held = restate(terms, value, region, (inner_value, compose(accesses[0], access)))
     if held is None:
         return Addend(ONE, term, access)
     common = regions.intersect(own, held)

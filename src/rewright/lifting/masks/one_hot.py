@@ -10,7 +10,7 @@ from rewright.ir.dims import Dim
 from rewright.lifting.masks.nested_guards import take
 from rewright.lifting.terms import regions
 from rewright.lifting.terms.algebra import Algebra
-from rewright.lifting.terms.index import Access, used
+from rewright.lifting.terms.index import Access, variables_in
 from rewright.lifting.terms.regions import single
 from rewright.lifting.terms.store import ONE, Operand
 
@@ -31,11 +31,11 @@ def collapse(algebra: Algebra, addend: Addend, var: int, length: Dim, lengths: S
     if term is None:
         return None
     window = regions.preimage(regions.intervals(0, length), scale, constant)
-    index = algebra.closed(View((), tuple(position)))
+    index = algebra.close(View((), tuple(position)))
     replaced = tuple(_at_index(i, var) for i in body.access)
     read = take(algebra.terms, Addend(body.coefficient, body.term, replaced, body.parts), [index])
-    tested = algebra.facts.tested(term, lengths)
-    return [algebra.guards.guarded(tested, window, a) for a in read]
+    tested = algebra.facts.name_operand(term, lengths)
+    return [algebra.guards.guard(tested, window, a) for a in read]
 
 
 def _at_index(index: tuple[Dim, tuple[tuple[int, Dim], ...]], var: int) -> tuple[Dim, tuple[tuple[int, Dim], ...]]:
@@ -50,7 +50,7 @@ def _solved(algebra: Algebra, value: Operand, var: int, wanted: Dim) -> list[Add
     offset: Dim = 0
     rest: list[tuple[Fraction, int, Access]] = []
     for factor, (term, access) in terms.expand(*value):
-        if var not in used(access):
+        if var not in variables_in(access):
             rest.append((factor, term, access))
             continue
         if term != terms.index or found is not None or access[0][1] != ((var, 1),) or abs(factor) != 1:

@@ -13,7 +13,7 @@ from typing import cast
 from rewright.claims.language import Add, Addend, Fold, Guard, Number, Ranged, applies
 from rewright.ir.dims import Dim, SizeExpr
 from rewright.lifting.terms import regions
-from rewright.lifting.terms.index import Access, Index, compose, used
+from rewright.lifting.terms.index import Access, Index, compose, variables_in
 from rewright.lifting.terms.regions import Region
 from rewright.lifting.terms.store import ONE, Operand, Terms
 
@@ -67,7 +67,7 @@ def ranges_of(lengths: Sequence[Dim] | None) -> Ranges | None:
     return {v: (0, n) for v, n in enumerate(lengths) if isinstance(n, int)}
 
 
-def decided(terms: Terms, value: Operand, region: Region, ranges: Ranges | None) -> bool | None:
+def decide(terms: Terms, value: Operand, region: Region, ranges: Ranges | None) -> bool | None:
     """Whether an integer always lies in a set, or never; None where that is not known."""
     found = affine(terms, value)
     if found is None or ranges is None:
@@ -102,7 +102,7 @@ def everywhere(terms: Terms, value: Operand, region: Region) -> bool | None:
     return True if common == reached else None if common else False
 
 
-def aligned(terms: Terms, value: Operand, region: Region, body: Operand) -> tuple[Operand, Region]:
+def align(terms: Terms, value: Operand, region: Region, body: Operand) -> tuple[Operand, Region]:
     """The test of a guard with its indices read where the body is: one test for all windows of one mask."""
     found = affine(terms, value)
     if found is None or not found[1]:
@@ -125,7 +125,7 @@ def aligned(terms: Terms, value: Operand, region: Region, body: Operand) -> tupl
     return (total.term, total.access), regions.preimage(region, total.coefficient, offset)
 
 
-def oriented(terms: Terms, value: Operand, region: Region) -> tuple[Operand, Region]:
+def orient(terms: Terms, value: Operand, region: Region) -> tuple[Operand, Region]:
     """The test of a difference of two indices, ``j - i``, as one of a number below: ``i - j < c`` is ``j - i > -c``.
 
     What is transposed afterwards has its variables in the other order, and would be another term else.
@@ -156,15 +156,15 @@ def lowest(terms: Terms, operand: Operand) -> tuple[Operand, Region] | None:
 
 def is_lowest(terms: Terms, term: int) -> bool:
     """Whether a term is minus infinity."""
-    return is_endless(terms, term, "-inf")
+    return is_infinity(terms, term, "-inf")
 
 
-def is_endless(terms: Terms, term: int, which: str) -> bool:
+def is_infinity(terms: Terms, term: int, which: str) -> bool:
     """Whether a term is the infinity of that name."""
     return terms.label(term) == Number(which)
 
 
-def restated(terms: Terms, value: Operand, region: Region, other: Operand) -> Region | None:
+def restate(terms: Terms, value: Operand, region: Region, other: Operand) -> Region | None:
     """A test of an integer as one of another, which is a constant more, or minus the integer and a constant."""
     if value == other:
         return region
@@ -186,7 +186,7 @@ def boxes(
 ) -> Iterator[tuple[Access, dict[int, tuple[int, int]]]]:
     """Where the body of a fold is read in every box of a region that has elements, and its variables' ranges."""
     body, axes = terms.children(hole)[0], cast("Fold", terms.label(hole)).axes
-    variables: list[int] = [_FRESH, *used(access), *(ranges or {})]
+    variables: list[int] = [_FRESH, *variables_in(access), *(ranges or {})]
     rest, first = iter(access), 1 + max(variables)
     inner: Access = tuple(
         (0, ((first + axis, 1),)) if axis in axes else next(rest) for axis in range(terms.arity[body])
@@ -200,7 +200,7 @@ def boxes(
             yield inner, {**(ranges or {}), **own}
 
 
-def outside(terms: Terms, addends: Sequence[tuple[Fraction, Operand]], value: Operand, region: Region) -> list[Addend]:
+def exclude(terms: Terms, addends: Sequence[tuple[Fraction, Operand]], value: Operand, region: Region) -> list[Addend]:
     """The addends where an integer lies outside of a set: guards on the same integer are decided."""
     form = affine(terms, value)
     found: list[Addend] = []
@@ -223,7 +223,7 @@ def outside(terms: Terms, addends: Sequence[tuple[Fraction, Operand]], value: Op
     return found
 
 
-def masked(terms: Terms, addend: Addend, lengths: Sequence[Dim]) -> Addend | None:
+def find_masked_term(terms: Terms, addend: Addend, lengths: Sequence[Dim]) -> Addend | None:
     """A term as the sequential program has it under a mask, where that mask holds everywhere; else None."""
     ranges = ranges_of(lengths)
     for hole in terms.masks.get(addend.term, ()):
@@ -236,6 +236,6 @@ def masked(terms: Terms, addend: Addend, lengths: Sequence[Dim]) -> Addend | Non
             continue
         test = terms.children(hole)[0], compose(at_value, places)
         for closed in terms.closings.get(hole, ()):
-            if regions.is_set(terms.region(closed)) and decided(terms, test, terms.region(closed), ranges):
+            if regions.is_set(terms.region(closed)) and decide(terms, test, terms.region(closed), ranges):
                 return Addend(addend.coefficient, closed, tuple(places[axis] for axis in range(terms.arity[hole])))
     return None

@@ -10,12 +10,12 @@ from rewright.claims.language import View
 from rewright.ir.operator import Operator
 from rewright.ir.types import DType, TensorType
 from rewright.lifting.arithmetic.functions import function, of_integers
-from rewright.lifting.masks.positions import aligned, decided, everywhere, is_endless, oriented, ranges_of, restated
+from rewright.lifting.masks.positions import align, decide, everywhere, is_infinity, orient, ranges_of, restate
 from rewright.lifting.recognition.shifts import is_maximum
 from rewright.lifting.recognition.signs import is_finite, is_positive, is_truth
 from rewright.lifting.terms import regions
 from rewright.lifting.terms.algebra import Algebra
-from rewright.lifting.terms.index import compose, rename, used
+from rewright.lifting.terms.index import compose, rename, variables_in
 from rewright.lifting.terms.regions import Region
 from rewright.lifting.terms.store import ONE, Operand
 
@@ -49,7 +49,7 @@ def compare(algebra: Algebra, op: Operator, views: Sequence[View], types: Sequen
 
 
 def _decided(algebra: Algebra, direction: str, left: View, right: View) -> bool | None:
-    """How numbers compare where that is certain: what is positive with nought, a finite maximum with an infinity."""
+    """How numbers compare where that is certain: what is positive with zero, a finite maximum with an infinity."""
     for own, other in ((left, right), (right, left)):
         if direction in ("EQ", "NE") and _is_infinity(algebra, other) and _is_finite_maximum(algebra, own):
             return direction == "NE"
@@ -63,7 +63,7 @@ def _of_truth(algebra: Algebra, direction: str, view: View, number: Fraction | N
     if number is None or len(view.addends) != 1:
         return None
     (one,) = view.addends
-    one = algebra.closed(view) if one.parts else one
+    one = algebra.close(view) if one.parts else one
     if one.coefficient != 1 or not is_truth(algebra.terms, one.term):
         return None
     no, yes = (_COMPARED[direction](less * (value - number)) for value in (0, 1))
@@ -94,14 +94,14 @@ def _is_infinity(algebra: Algebra, view: View) -> bool:
 
 
 def _is_positive(algebra: Algebra, view: View) -> bool:
-    addend = algebra.closed(view)
+    addend = algebra.close(view)
     operand = addend.term, addend.access
     return addend.coefficient > 0 and is_positive(algebra.terms, operand, ranges_of(algebra.terms.window))
 
 
 def _is_finite_maximum(algebra: Algebra, view: View) -> bool:
     """Whether a view is a maximum of finite numbers, which is remembered, so that the verdict says it."""
-    addend = algebra.closed(view)
+    addend = algebra.close(view)
     operand = addend.term, addend.access
     if not is_maximum(algebra.terms, addend.term):
         return False
@@ -121,11 +121,11 @@ def integer_test(algebra: Algebra, view: View, wanted: Region) -> View:
     region = regions.preimage(wanted, scale, constant)
     answer = everywhere(algebra.terms, term, region)
     if answer is None and algebra.quotients:
-        answer = decided(algebra.terms, term, region, ranges_of(lengths))
+        answer = decide(algebra.terms, term, region, ranges_of(lengths))
     if answer is not None:
         return algebra.constant(view.dims, 1.0) if answer else algebra.zero(view.dims)
     term, region = _first_test(algebra, term, region)
-    term = algebra.facts.tested(term, lengths)
+    term = algebra.facts.name_operand(term, lengths)
     return View(view.dims, (algebra.guards.indicator(term, region),))
 
 
@@ -133,9 +133,9 @@ def _first_test(algebra: Algebra, value: Operand, region: Region) -> tuple[Opera
     """Of tests of indices that differ by an offset on both sides, or by their order, the first: ranks may read it
     elsewhere.
     """
-    (term, access), form = oriented(algebra.terms, *aligned(algebra.terms, value, region, (algebra.terms.one, ())))
+    (term, access), form = orient(algebra.terms, *align(algebra.terms, value, region, (algebra.terms.one, ())))
     names = [strides[0][0] for low, strides in access if low == 0 and len(strides) == 1 and strides[0][1] == 1]
-    if len(set(names)) < len(access) or not set(used(value[1])) <= set(names):
+    if len(set(names)) < len(access) or not set(variables_in(value[1])) <= set(names):
         return value, region
     own = {name: number for number, name in enumerate(names)}
     first, same = algebra.tests.setdefault(
@@ -160,7 +160,7 @@ def predicate(algebra: Algebra, view: View) -> tuple[Operand, Region] | None:
     return (value, compose(access, addend.access)), region
 
 
-def negated(algebra: Algebra, op: Operator, views: Sequence[View], types: Sequence[TensorType]) -> View:
+def negate_truth(algebra: Algebra, op: Operator, views: Sequence[View], types: Sequence[TensorType]) -> View:
     """Not, of a truth value, or of all bits of an integer."""
     if types[0].dtype is not DType.BOOL:
         return function(algebra, "not_unsigned" if types[0].dtype is DType.U8 else "bitwise_not", views)
@@ -214,7 +214,7 @@ def _joined(op: Operator, one: Region, other: Region) -> Region:
 
 
 def _reach(region: Region) -> tuple[int, int]:
-    """How far from nought the ends of a region are: of two values that say the same, the one with fewer is taken.
+    """How far from zero the ends of a region are: of two values that say the same, the one with fewer is taken.
 
     ``q - 5 < k`` and ``k <= q`` are ``0 <= q - k < 5``, whichever is written first. It does not depend on where the
     indices begin, which is elsewhere on every rank.
@@ -225,7 +225,7 @@ def _reach(region: Region) -> tuple[int, int]:
 
 def _of_value(algebra: Algebra, test: tuple[Operand, Region], value: Operand) -> tuple[Operand, Region] | None:
     """A test as one of another value."""
-    region = restated(algebra.terms, test[0], test[1], value)
+    region = restate(algebra.terms, test[0], test[1], value)
     return None if region is None else (value, region)
 
 
@@ -240,4 +240,4 @@ def is_beyond_all(algebra: Algebra, name: str, view: View) -> bool:
     """Whether a view is the infinity beyond which all numbers lie that a maximum or a minimum chooses from."""
     if len(view.addends) != 1 or view.addends[0].coefficient != 1:
         return False
-    return is_endless(algebra.terms, view.addends[0].term, "-inf" if name == "maximum" else "inf")
+    return is_infinity(algebra.terms, view.addends[0].term, "-inf" if name == "maximum" else "inf")

@@ -89,13 +89,13 @@ def _index(
 ) -> Addend:
     """An index tensor over the variables of the result."""
     replacements: list[Index] = [(0, ((v, 1),)) for axis in batch_axes for v in names[axis]]
-    return algebra.closed(with_digits(part, tuple(dims), replacements))
+    return algebra.close(with_digits(part, tuple(dims), replacements))
 
 
 def assume_in_range(algebra: Algebra, index: View, size: Dim) -> None:
     """Record what the sequential program needs to be defined: its indices lie in [0, size)."""
     wanted = regions.intervals(0, size)
-    addend = algebra.closed(index)
+    addend = algebra.close(index)
     constant, scale, term = algebra.integer(index)
     if term is None or not isinstance(size, int):
         return
@@ -132,7 +132,7 @@ def _stays_in_range(algebra: Algebra, index: View, size: Dim) -> bool | None:
     if term[0] == algebra.terms.index:
         possible = _positions(term, lengths)
     else:
-        possible = algebra.guards.possible(algebra.facts.tested(term, lengths)[0], regions.EVERYTHING)
+        possible = algebra.guards.possible(algebra.facts.name_operand(term, lengths)[0], regions.EVERYTHING)
     inside = regions.preimage(regions.intervals(0, size), scale, constant)
     if possible is None or possible == regions.EVERYTHING:
         return None
@@ -226,7 +226,7 @@ def _where_index(algebra: Algebra, index: View, axis: int, size: Dim, body: View
     guard = algebra.guards.guard_of(addend)
     if guard is not None:
         value, region, bare = guard
-        index = algebra.guards.under(value, region, index)
+        index = algebra.guards.assume(value, region, index)
         if _implied(algebra, index, value, region, size):
             addend = bare
     position = View(index.dims, (Addend(ONE, algebra.terms.index, ((0, ((variables_of(index.dims)[axis][0], 1),)),)),))

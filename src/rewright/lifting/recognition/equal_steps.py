@@ -18,7 +18,7 @@ from rewright.lifting.arithmetic.products import multiply
 from rewright.lifting.arithmetic.reduction import sum_over
 from rewright.lifting.recognition.unit_axes import shut
 from rewright.lifting.terms.algebra import Algebra
-from rewright.lifting.terms.index import Index, compose, rename, used
+from rewright.lifting.terms.index import Index, compose, rename, variables_in
 from rewright.lifting.terms.regions import single
 from rewright.lifting.terms.store import ONE, Operand
 from rewright.lifting.terms.value import Pieces, Value
@@ -124,7 +124,7 @@ class _Opened:
 
     coefficient: Fraction
     lengths: tuple[Dim, ...]
-    """How many values every variable has, from nought on."""
+    """How many values every variable has, from zero on."""
     factors: tuple[Operand, ...]
 
     @property
@@ -209,9 +209,9 @@ def _summed(
     within: list[Operand] = []
     outside: list[Operand] = []
     for term, access in one.factors:
-        moved = [rename(i, {v: v if v < count else v + 1 + grouped for v in used((i,))}) for i in access]
+        moved = [rename(i, {v: v if v < count else v + 1 + grouped for v in variables_in((i,))}) for i in access]
         read = [_stepping(index, *next(places), variable, len(several) if grouped else 0) for index in moved]
-        (within if variable in used(tuple(read)) else outside).append((term, tuple(read)))
+        (within if variable in variables_in(tuple(read)) else outside).append((term, tuple(read)))
     if not within:
         return None
     axis = len(total.dims) + grouped
@@ -219,7 +219,7 @@ def _summed(
     summed = sum_over(algebra, View(dims, (Addend(one.coefficient, *_product(algebra, within)),)), [axis])
     if outside:
         term, access = _product(algebra, outside)
-        read = tuple(rename(i, {v: v if v < variable else v - 1 for v in used((i,))}) for i in access)
+        read = tuple(rename(i, {v: v if v < variable else v - 1 for v in variables_in((i,))}) for i in access)
         with algebra.over(summed.dims):
             summed = multiply(algebra, View(summed.dims, (Addend(ONE, term, read),)), summed)
     return sum_over(algebra, summed, range(axis, len(summed.dims))) if one.lengths else summed

@@ -59,7 +59,7 @@ def nothing(term: int) -> bool:
 
 
 class Expansion:
-    """Polynomials of terms, each made once, of at most so many products.
+    """Polynomials of terms, each made once, with a bound on their products.
 
     The terms that ``kept`` says stay factors, whatever they are made of. With ``only``, a polynomial of anything else
     is too long.
@@ -81,13 +81,13 @@ class Expansion:
             parts += [(factors, scale(region, coefficient)) for factors, region in found.items()]
             if len(parts) > 2 * self._most:
                 raise TooLong
-        return self.gathered(parts)
+        return self.gather(parts)
 
     def read(self, several: Sum, access: Access | Mapping[int, Index]) -> Sum:
         """A polynomial with its free variables replaced; raises TooLong and NotAView."""
-        return self.gathered((tuple(_read(f, access) for f in factors), region) for factors, region in several.items())
+        return self.gather((tuple(_read(f, access) for f in factors), region) for factors, region in several.items())
 
-    def gathered(self, parts: Iterable[tuple[Factors, Region]]) -> Sum:
+    def gather(self, parts: Iterable[tuple[Factors, Region]]) -> Sum:
         """The sum of all parts, each in its form."""
         found: dict[Factors, list[Region]] = {}
         longest = _LONGEST if self._algebra.recognise is None else _LONGEST_AT_LAST
@@ -154,8 +154,8 @@ class Expansion:
             except TooLong:
                 if self._only or operand[0] in self._terms.infinite:
                     raise
-                several = self.gathered([((operand,), whole(()))])
-            found = self.gathered(
+                several = self.gather([((operand,), whole(()))])
+            found = self.gather(
                 _times(left, right) for left, right in product(list(found.items()), list(several.items()))
             )
         return found
@@ -174,7 +174,7 @@ class Expansion:
             read = tuple((t, tuple(_placed(i, access) for i in a)) for t, a in inner)
             boxes = [((*a, *b), c * d) for a, c in terms.region(term) for b, d in region]
             parts.append((read, tuple(boxes)))
-        return self.gathered(parts)
+        return self.gather(parts)
 
 
 def is_sum(terms: Terms, term: int) -> bool:

@@ -16,7 +16,7 @@ from typing import cast
 from rewright.claims.language import Addend, Ranged, folds
 from rewright.ir.dims import Dim
 from rewright.lifting.masks.positions import factors_of
-from rewright.lifting.terms.index import Access, used
+from rewright.lifting.terms.index import Access, variables_in
 from rewright.lifting.terms.regions import Region, single, whole
 from rewright.lifting.terms.store import Operand, Terms
 
@@ -25,7 +25,7 @@ _MOST = 64
 Item = tuple[Fraction, int, Access]
 
 
-def factored(terms: Terms, items: Sequence[Item], horizon: int) -> Addend | None:
+def factor_sum(terms: Terms, items: Sequence[Item], horizon: int) -> Addend | None:
     """The sum with products of sums for addends that share factors, where the sequential program has these.
 
     Its terms are those below ``horizon``. None where there are no such addends.
@@ -74,14 +74,14 @@ def _together(terms: Terms, one: Item, other: Item, horizon: int) -> Item | None
     """Two sums over the same numbers as the sum of what is added up in both."""
     box = single(_region(terms, one))
     assert box is not None
-    fresh = 1 + max((v for _, _, access in (one, other) for v in used(access)), default=0)
+    fresh = 1 + max((v for _, _, access in (one, other) for v in variables_in(access)), default=0)
     bodies = [_body(terms, item, fresh) for item in (one, other)]
-    total = factored(terms, bodies, horizon)
+    total = factor_sum(terms, bodies, horizon)
     ranges = {fresh + k: cast("tuple[Dim, Dim]", ends) for k, ends in enumerate(box)}
-    if total is None or total.term >= horizon or not set(ranges) <= used(total.access):
+    if total is None or total.term >= horizon or not set(ranges) <= variables_in(total.access):
         return None
     fold = terms.fold_over("sum", (total.term, total.access), ranges)
-    found = terms.ranged(fold.hole, whole(fold.box))
+    found = terms.set_range(fold.hole, whole(fold.box))
     return (total.coefficient, found, fold.access) if found < horizon else None
 
 

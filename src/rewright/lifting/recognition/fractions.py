@@ -16,9 +16,9 @@ from itertools import combinations
 from typing import TYPE_CHECKING, NamedTuple
 
 from rewright.claims.language import Addend
-from rewright.lifting.masks.clipping import clipped, widened
+from rewright.lifting.masks.clipping import clip_region, widen_region
 from rewright.lifting.masks.positions import factors_of
-from rewright.lifting.recognition.shifts import inverted, is_part
+from rewright.lifting.recognition.shifts import inverse_of, is_part
 from rewright.lifting.terms import regions
 from rewright.lifting.terms.index import Access
 from rewright.lifting.terms.regions import Region
@@ -48,7 +48,7 @@ class Product:
     below: tuple[Factor, ...] = ()
 
 
-def gathered(algebra: Algebra, addends: Sequence[Addend]) -> list[Addend] | None:
+def gather_fractions(algebra: Algebra, addends: Sequence[Addend]) -> list[Addend] | None:
     """The addends of a sum over one denominator, where that leaves fewer of them; else None."""
     terms = algebra.terms
     products = _products(terms, addends)
@@ -81,8 +81,8 @@ def _products(terms: Terms, addends: Sequence[Addend]) -> list[Product] | None:
             factors = factors_of(terms, operand)
             if region and sum(term in region for term, _ in factors) != 1:
                 return None
-            above = [_factor(terms, f, region) for f in factors if inverted(terms, f) is None]
-            below = [_factor(terms, inner, region) for f in factors if (inner := inverted(terms, f)) is not None]
+            above = [_factor(terms, f, region) for f in factors if inverse_of(terms, f) is None]
+            below = [_factor(terms, inner, region) for f in factors if (inner := inverse_of(terms, f)) is not None]
             found.append(Product(coefficient * a.coefficient, tuple(above), tuple(below)))
     return found
 
@@ -92,7 +92,7 @@ def _factor(terms: Terms, operand: Operand, open_: dict[int, Region]) -> Factor:
     region = open_.get(term)
     if is_part(terms, term):
         term, region = terms.children(term)[0], terms.region(term)
-    return Factor(term, access, None if region is None else clipped(terms, term, access, region))
+    return Factor(term, access, None if region is None else clip_region(terms, term, access, region))
 
 
 def _over(product: Product, below: Counter[Factor]) -> Product:
@@ -147,8 +147,8 @@ def _without(factors: Sequence[Factor], one: Factor) -> tuple[Factor, ...]:
 def _closed(algebra: Algebra, factor: Factor) -> Operand:
     if factor.region is None:
         return factor.term, factor.access
-    region = widened(algebra.terms, factor.term, factor.access, factor.region, algebra.known) or factor.region
-    return algebra.terms.ranged(factor.term, region), factor.access
+    region = widen_region(algebra.terms, factor.term, factor.access, factor.region, algebra.known) or factor.region
+    return algebra.terms.set_range(factor.term, region), factor.access
 
 
 def _addend(algebra: Algebra, product: Product, under: Sequence[Operand]) -> Addend:

@@ -24,7 +24,7 @@ from rewright.lifting.terms.index import (
     magnitude,
     split_constant,
     substitute,
-    used,
+    variables_in,
 )
 from rewright.lifting.terms.store import COMMUTATIVE, ONE, POINTWISE, Named, Operand, Terms
 
@@ -66,7 +66,7 @@ def _found(terms: Terms, operand: Operand) -> tuple[Fraction, Operand] | None:
     """A term, a factor and where to read it; of indices of one value as few as may be are taken for that value."""
     term, access = operand
     single = {v for v, n in enumerate(terms.window or ()) if n == 1}
-    mine = sorted(single & used(access))
+    mine = sorted(single & variables_in(access))
     for count in range(len(mine) + 1) if len(mine) <= _MOST_SINGLE else (0, len(mine)):
         for chosen in combinations(mine, count):
             found = _instance(terms, (term, _at_zero(access, set(chosen))))

@@ -26,7 +26,7 @@ def remainder(algebra: Algebra, view: View, divisor: View) -> View | None:
     return _digit(algebra, view, divisor, 1)
 
 
-def joined(algebra: Algebra, view: View) -> View:
+def join_digits(algebra: Algebra, view: View) -> View:
     """A sum of blocks and of places in a block, where these are the digits of an axis, as the place on the axis."""
     if all(len(digits) < 2 for digits in view.dims):
         return view
@@ -71,7 +71,7 @@ def _digit(algebra: Algebra, view: View, divisor: View, which: int) -> View | No
 
 
 def _in_blocks(dims: tuple[Digits, ...], by: int) -> tuple[Digits, ...] | None:
-    """Axes of which every digit that is so many blocks is written as two."""
+    """Axes with every digit that counts several blocks written as two digits."""
     found = tuple(tuple(part for n in digits for part in _blocks(n, by)) for digits in dims)
     return None if found == dims else found
 

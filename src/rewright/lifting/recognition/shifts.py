@@ -15,7 +15,7 @@ from fractions import Fraction
 from rewright.claims.language import Add, Addend, Ranged, applies, folds
 from rewright.lifting.masks.positions import factors_of, ranges_of
 from rewright.lifting.recognition.signs import is_positive
-from rewright.lifting.terms.index import Access, compose, used
+from rewright.lifting.terms.index import Access, compose, variables_in
 from rewright.lifting.terms.store import Operand, Terms
 
 
@@ -38,7 +38,7 @@ def is_shift(terms: Terms, term: int) -> bool:
 def shifts(terms: Terms, addend: Addend) -> tuple[dict[Operand, Fraction], list[tuple[Fraction, int, Access]]]:
     """The maxima that an exponent adds, with their factors, and the rest of the exponent.
 
-    The factor of a maximum that one part of it subtracts and another adds is nought.
+    The factor of a maximum that one part of it subtracts and another adds is zero.
     """
     found: dict[Operand, Fraction] = {}
     rest: list[tuple[Fraction, int, Access]] = []
@@ -70,15 +70,15 @@ def exponential_of(terms: Terms, power: Fraction, operand: Operand) -> Operand:
 
 def inverse(terms: Terms, factor: Operand) -> Operand:
     """One over a factor; of one over something positive that is the positive."""
-    inner = inverted(terms, factor)
+    inner = inverse_of(terms, factor)
     return terms.apply("reciprocal", [factor]) if inner is None else inner
 
 
-def cancelled(terms: Terms, factors: list[Operand]) -> list[Operand]:
+def cancel_inverses(terms: Terms, factors: list[Operand]) -> list[Operand]:
     """A product without positive factors that stand beside their own inverse."""
     left = list(factors)
     for factor in factors:
-        inner = inverted(terms, factor)
+        inner = inverse_of(terms, factor)
         if inner is not None and inner in left and factor in left:
             left.remove(inner)
             left.remove(factor)
@@ -113,11 +113,11 @@ def within_sums(terms: Terms, operands: list[Operand]) -> Addend | None:
 def _cancels(terms: Terms, factor: Operand, operand: Operand) -> bool:
     """Whether a factor stands beside its inverse in a product."""
     before = factors_of(terms, operand)
-    opposite = inverted(terms, factor)
-    return opposite in before if opposite is not None else any(inverted(terms, f) == factor for f in before)
+    opposite = inverse_of(terms, factor)
+    return opposite in before if opposite is not None else any(inverse_of(terms, f) == factor for f in before)
 
 
-def inverted(terms: Terms, factor: Operand) -> Operand | None:
+def inverse_of(terms: Terms, factor: Operand) -> Operand | None:
     """The positive term that a factor is one over, if it is."""
     term, access = factor
     if not applies(terms.label(term), "reciprocal"):
@@ -132,7 +132,7 @@ def fraction(terms: Terms, addend: Addend) -> tuple[list[Addend], Operand] | Non
     Sums over a part of a range are open in the numerator, so that parts add up to the whole.
     """
     found = terms.expand(addend.term, addend.access)
-    below = [inner for _, operand in found for f in factors_of(terms, operand) if (inner := inverted(terms, f))]
+    below = [inner for _, operand in found for f in factors_of(terms, operand) if (inner := inverse_of(terms, f))]
     if len(found) < 2 or not below:
         return None
     denominator = terms.multiply(list(dict.fromkeys(below)))
@@ -160,7 +160,7 @@ def standing(terms: Terms, addend: Addend, folded: Container[int]) -> tuple[Adde
     if not applies(terms.label(addend.term), "multiply") or addend.parts:
         return None
     factors = factors_of(terms, (addend.term, addend.access))
-    still = [f for f in factors if not any(v in folded for v in used(f[1]))]
+    still = [f for f in factors if not any(v in folded for v in variables_in(f[1]))]
     if not still or len(still) == len(factors):
         return None
     moving = [f for f in factors if f not in still]

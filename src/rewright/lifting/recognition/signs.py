@@ -12,7 +12,7 @@ from itertools import product
 from typing import cast
 
 from rewright.claims.language import Add, Addend, Apply, Fold, Guard, Ranged, applies, folds
-from rewright.lifting.masks.positions import Ranges, boxes, decided, flat, is_lowest, lowest
+from rewright.lifting.masks.positions import Ranges, boxes, decide, flat, is_lowest, lowest
 from rewright.lifting.terms import regions
 from rewright.lifting.terms.index import compose
 from rewright.lifting.terms.regions import Region
@@ -47,7 +47,7 @@ def _has_finite(terms: Terms, operand: Operand, ranges: Ranges | None) -> bool:
                 tests.append(mask)
             elif not is_finite(terms, addend, inside):
                 return False
-        some |= any(all(decided(terms, v, r, inside | corner) is False for v, r in tests) for corner in corners)
+        some |= any(all(decide(terms, v, r, inside | corner) is False for v, r in tests) for corner in corners)
     return some
 
 
@@ -66,7 +66,7 @@ def _has_positive(terms: Terms, operand: Operand, ranges: Ranges | None, depth: 
         if not regions.is_set(region) or not is_positive(terms, (inner, compose(at_inner, body[1])), inside, depth):
             return False
         test = value, compose(at_value, body[1])
-        some |= any(decided(terms, test, region, inside | corner) is True for corner in corners)
+        some |= any(decide(terms, test, region, inside | corner) is True for corner in corners)
     return some
 
 

@@ -21,7 +21,7 @@ from rewright.lifting.recognition.equal_steps import equal_steps, stepping
 from rewright.lifting.recognition.expansion import BOUND, Expansion, Factors, Kept, Sum, TooLong, is_sum, nothing
 from rewright.lifting.recognition.instances import solve
 from rewright.lifting.terms.algebra import EFFORT, Algebra
-from rewright.lifting.terms.index import Access, Index, compose, identity, used
+from rewright.lifting.terms.index import Access, Index, compose, identity, variables_in
 from rewright.lifting.terms.regions import NotAView, Region, scale, whole
 from rewright.lifting.terms.store import Named
 from rewright.lifting.terms.value import Pieces, Value
@@ -73,14 +73,14 @@ class Recogniser:
         for access in dict.fromkeys((addend.access, at_zero)):
             found = self._found(addend.term, access)
             if found is not None:
-                self._algebra.used("products")
+                self._algebra.count_use("products")
                 return Addend(found.coefficient * addend.coefficient, found.term, found.access)
         return None
 
-    def met(self, value: Value) -> Value:
+    def recognise_parts(self, value: Value) -> Value:
         """What members of a group added up, with every closed part that the sequential program has as that."""
         if isinstance(value, Pieces):
-            return Pieces(value.axis, value.outer, tuple(self.met(part) for part in value.parts))
+            return Pieces(value.axis, value.outer, tuple(self.recognise_parts(part) for part in value.parts))
         if any(a.term >= self._algebra.horizon for a in value.addends if a.parts):
             value = self._closed(value) or value
         closed = [a for a in value.addends if not a.parts and a.term != self._algebra.terms.one]
@@ -92,14 +92,14 @@ class Recogniser:
             return value
         return View(value.dims, tuple(found if a is closed[0] else a for a in value.addends))
 
-    def summed(self, value: Value) -> Value:
+    def recognise_sums(self, value: Value) -> Value:
         """Sums of products of the sequential program's terms as its sums, where it has such of the same products.
 
         Attention that is mended block by block sums ``dO O`` over the width for the gradient of its softmax, where the
         sequential program sums ``P dP`` over the keys.
         """
         if isinstance(value, Pieces):
-            return Pieces(value.axis, value.outer, tuple(self.summed(part) for part in value.parts))
+            return Pieces(value.axis, value.outer, tuple(self.recognise_sums(part) for part in value.parts))
         if self._algebra.sequential or self._algebra.is_familiar(value):
             return value
         found = [self._summed(value, addend) for addend in value.addends]
@@ -117,7 +117,7 @@ class Recogniser:
         inside = factors_of(terms, (body, identity(terms.arity[body])))
         if len(sums) != 1 or hole < horizon or any(term >= horizon for term, _ in inside):
             return addend
-        closed = terms.ranged(hole, region)
+        closed = terms.set_range(hole, region)
         if closed not in self._sums:
             with self._algebra.over(None):  # wherever it is read
                 self._sums[closed] = self._reordered(closed, [term for term, _ in inside])
@@ -144,7 +144,7 @@ class Recogniser:
 
                 found = self._made_of(Expansion(self._algebra, stays), stays, term, identity(terms.arity[term]))
                 if found is not None:
-                    self._algebra.used("products")
+                    self._algebra.count_use("products")
                     return found
         finally:
             self._left, self._algebra.effort = self._algebra.effort, elsewhere
@@ -212,7 +212,7 @@ class Recogniser:
             return None
 
     def _among(self, wanted: Sum, expansion: Expansion) -> Addend | None:
-        """The sequential term of which a polynomial is a multiple."""
+        """The sequential term that a polynomial is a multiple of."""
         terms = self._algebra.terms
         for other in self._candidates(wanted):
             products = self._products(other, expansion)
@@ -239,7 +239,7 @@ class Recogniser:
         """A polynomial in a form that does not depend on where ranges begin and on who summed which step of them."""
         based = _based(several)
         stepped = _in_steps(based)
-        return based if len(stepped) == len(based) else _based(self._expansion.gathered(stepped))
+        return based if len(stepped) == len(based) else _based(self._expansion.gather(stepped))
 
     def _candidates(self, wanted: Sum) -> Iterator[int]:
         """Sequential sums of products of one of the terms that a polynomial is made of, those next to it first."""
@@ -297,7 +297,7 @@ def _signature(several: Sum) -> Signature:
 
 
 def _based(several: Sum) -> Sum:
-    """A polynomial with every product that is summed over one box summed from nought on.
+    """A polynomial with every product that is summed over one box summed from zero on.
 
     A rank's share of a range begins elsewhere than the range does that the model sums over.
     """
@@ -344,7 +344,7 @@ def _in_steps(several: Sum) -> list[tuple[Factors, Region]]:
 
 
 def _moved(index: Index, starts: Mapping[int, Dim]) -> Index:
-    """An index whose bound variables begin at nought."""
+    """An index whose bound variables begin at zero."""
     return index[0] + sum((starts[v] * s for v, s in index[1] if v in starts), start=cast(Dim, 0)), index[1]
 
 
@@ -389,7 +389,7 @@ def _read(
             return None
     free = [found.get(v) for v in range(arity)]
     access = tuple(index for index in free if index is not None)
-    return None if len(access) < arity or any(v >= BOUND for v in used(access)) else access
+    return None if len(access) < arity or any(v >= BOUND for v in variables_in(access)) else access
 
 
 def _plain(index: Index, region: Region) -> Index:

@@ -13,7 +13,7 @@ from itertools import combinations, islice, product
 
 from rewright.claims.language import View
 from rewright.lifting.terms.algebra import Algebra
-from rewright.lifting.terms.index import Index, used
+from rewright.lifting.terms.index import Index, variables_in
 from rewright.lifting.terms.value import NotAView, Pieces, Value, coalesce, variables_of, with_digits
 
 _MOST = 3
@@ -52,7 +52,7 @@ def reads_ones(value: Value) -> bool:
     return any(map(reads_ones, value.parts)) if isinstance(value, Pieces) else bool(_ones(value))
 
 
-def recognised(algebra: Algebra, compute: Callable[[Sequence[View]], View], views: Sequence[View]) -> View:
+def recognise(algebra: Algebra, compute: Callable[[Sequence[View]], View], views: Sequence[View]) -> View:
     """What an operator computes from views, with those of their indices read that make it the sequential program's.
 
     Raises NotAView where it does so for the operands as they are.
@@ -75,7 +75,7 @@ def _left_out(value: Value, operand: int, chosen: Sequence[tuple[int, int]]) -> 
     return _without(value, out) if out and isinstance(value, View) else value
 
 
-def opened(views: Sequence[View]) -> Iterator[list[View]]:
+def open_axes(views: Sequence[View]) -> Iterator[list[View]]:
     """The operands with one axis more, of one element: the one at which they read some axes of their terms.
 
     A rank that holds one head may have no axis for it; what it computes may still be one head of what is computed for
@@ -132,7 +132,7 @@ def _without_ones(view: View, axes: Set[int]) -> View:
 def _ones(view: View) -> set[int]:
     """The variables of one value that some addend reads."""
     lengths = [n for digits in view.dims for n in digits]
-    return {v for a in view.addends for v in used(a.access) if lengths[v] == 1}
+    return {v for a in view.addends for v in variables_in(a.access) if lengths[v] == 1}
 
 
 def _without(view: View, variables: Set[int]) -> View:

@@ -12,19 +12,19 @@ from math import prod
 
 from rewright.claims.language import Add, Addend, Guard, Ranged, View, folds
 from rewright.lifting.arithmetic.close_reductions import Filler
-from rewright.lifting.masks.clipping import widened
+from rewright.lifting.masks.clipping import widen_region
 from rewright.lifting.masks.guards import Guards
 from rewright.lifting.masks.nested_guards import has_fractions
 from rewright.lifting.masks.positions import factors_of, ranges_of
-from rewright.lifting.recognition.factoring import factored
-from rewright.lifting.recognition.fractions import gathered
+from rewright.lifting.recognition.factoring import factor_sum
+from rewright.lifting.recognition.fractions import gather_fractions
 from rewright.lifting.recognition.instances import instance, instance_of_new
-from rewright.lifting.recognition.shifts import cancelled, is_shift
+from rewright.lifting.recognition.shifts import cancel_inverses, is_shift
 from rewright.lifting.recognition.signs import is_finite
 from rewright.lifting.recognition.strangers import Strangers
 from rewright.lifting.terms import regions
 from rewright.lifting.terms.facts import Facts
-from rewright.lifting.terms.index import Access, Index, compose, used
+from rewright.lifting.terms.index import Access, Index, compose, variables_in
 from rewright.lifting.terms.regions import Region
 from rewright.lifting.terms.store import ONE, Operand, Terms
 from rewright.lifting.terms.value import Digits, NotAView, Parts, common_digits, refine
@@ -62,10 +62,10 @@ class Algebra:
         self.quotients = quotients
         """Whether exponentials of differences are quotients (:mod:`rewright.lifting.recognition.shifts`)."""
         self.terms = Terms()
-        self.terms.quotients = cancelled if quotients else None
+        self.terms.quotients = cancel_inverses if quotients else None
         self.terms.finite = _finite if quotients else None
         self.facts = Facts(self.terms)
-        self.filler = Filler(self.terms, self.facts.allowed)
+        self.filler = Filler(self.terms, self.facts.allowed_values)
         self.guards = Guards(self)
         self.recognise: Callable[[Addend], Addend | None] | None = None
         """Which term of the sequential program a sum is that is made in other steps, where that is asked for."""
@@ -91,7 +91,7 @@ class Algebra:
         if self.plain:
             self.effort_for_outputs = EFFORT_FOR_ROWS * min(ranks, _MOST_RANKS)
 
-    def used(self, law: str) -> None:
+    def count_use(self, law: str) -> None:
         """Count one use of a law."""
         self.laws[law] = self.laws.get(law, 0) + 1
 
@@ -112,7 +112,7 @@ class Algebra:
         if self.sequential:
             closed = self.filler.fill(addend)
             for hole, region in addend.parts:
-                self.terms.mark(self.known, self.terms.ranged(hole, region))
+                self.terms.mark(self.known, self.terms.set_range(hole, region))
             return closed
         even = self._even(addend) or (self._unmasked(addend) if self.quotients else None)
         return addend if even is None else self.filler.fill(even)
@@ -123,7 +123,7 @@ class Algebra:
             return None
         ((hole, region),) = addend.parts
         places = [access for term, access in factors_of(self.terms, (addend.term, addend.access)) if term == hole]
-        found = widened(self.terms, hole, places[0], region, self.known) if len(places) == 1 else None
+        found = widen_region(self.terms, hole, places[0], region, self.known) if len(places) == 1 else None
         return None if found is None else replace(addend, parts=((hole, found),))
 
     def _even(self, addend: Addend) -> Addend | None:
@@ -143,10 +143,10 @@ class Algebra:
         return replace(addend, coefficient=addend.coefficient * prod(often, start=ONE), parts=parts)
 
     def _is_known(self, hole: int, region: Region) -> bool:
-        closed = self.terms.closed(hole, region)
+        closed = self.terms.find_closed(hole, region)
         if closed is not None and closed in self.known:
             return True
-        return isinstance(self.terms.label(hole), Guard) and self.filler.unguarded(hole, region) is not None
+        return isinstance(self.terms.label(hole), Guard) and self.filler.drop_guard(hole, region) is not None
 
     def settle(self, dims: tuple[Digits, ...], addends: Sequence[Addend]) -> View:
         """The view of a sum: equal addends merge, regions of the same fold add up, closed ones become one term."""
@@ -168,7 +168,7 @@ class Algebra:
         if not self.quotients or self.sequential or (len(view.addends) < 2 and self.is_familiar(view)):
             return view
         try:
-            fewer = gathered(self, view.addends)
+            fewer = gather_fractions(self, view.addends)
         except NotAView:  # whose parts are larger depends on symbols
             return view
         return view if fewer is None else self._settled(dims, fewer)
@@ -226,7 +226,7 @@ class Algebra:
                     alike.setdefault((hole, access, coefficient), []).append(term)
         for (hole, access, coefficient), parts in alike.items():
             if len(parts) > 1:
-                found = terms.closed(hole, regions.add([terms.region(term) for term in parts]))
+                found = terms.find_closed(hole, regions.add([terms.region(term) for term in parts]))
                 if found is not None and found in self.known:
                     for term in (*parts, found):
                         terms.see(term)
@@ -265,7 +265,7 @@ class Algebra:
 
     def _generalised(self, items: Sequence[tuple[Fraction, int, Access]]) -> Addend | None:
         """A sum at one index of some axis as the sequential program's sum over all of that axis, read there."""
-        fresh = 1 + max((v for _, _, access in items for v in used(access)), default=0)
+        fresh = 1 + max((v for _, _, access in items for v in variables_in(access)), default=0)
         constants = [item for item in items if item[1] == self.terms.one]
         items = [item for item in items if item[1] != self.terms.one]
         places = [[k for k, (_, strides) in enumerate(access) if not strides] for _, _, access in items]
@@ -280,7 +280,7 @@ class Algebra:
             ]
             total = self.terms.add([*constants, *spread])
             if total is not None and total.term < self.horizon:
-                there: dict[int, Index] = {v: (0, ((v, 1),)) for v in used(total.access)}
+                there: dict[int, Index] = {v: (0, ((v, 1),)) for v in variables_in(total.access)}
                 return replace(total, access=compose(total.access, there | {fresh: (value, ())}))
         return None
 
@@ -313,7 +313,7 @@ class Algebra:
             with self.over(None):  # with a variable that no view has
                 total = self._generalised(items) or total
                 if total.term >= self.horizon:
-                    total = factored(self.terms, items, self.horizon) or total
+                    total = factor_sum(self.terms, items, self.horizon) or total
         return total
 
     def _joined(self, partial: list[Addend]) -> list[Addend]:
@@ -330,7 +330,7 @@ class Algebra:
             return []
         return [Addend(total.coefficient, total.term, total.access, tuple(sorted(together.items())))]
 
-    def closed(self, view: View) -> Addend:
+    def close(self, view: View) -> Addend:
         """The view as one closed addend; zero has coefficient zero."""
         addends = self.solid(view, linear=False)
         if not addends:
@@ -345,7 +345,7 @@ class Algebra:
         """The view as one term with its coefficient inside; it becomes an anchor for longer sums."""
         if not view.addends:
             return self.terms.freeze(Addend(Fraction(0), self.terms.one, ()))
-        term, access = self.terms.freeze(self.closed(view))
+        term, access = self.terms.freeze(self.close(view))
         return term, access
 
     def integer(self, view: View) -> tuple[Fraction, Fraction, Operand | None]:

@@ -30,7 +30,7 @@ class Facts:
         self.finite: set[str] = set()
         """Inputs of which the programs ask whether something largest is finite, and go on otherwise if not."""
 
-    def allowed(self, term: int) -> Region | None:
+    def allowed_values(self, term: int) -> Region | None:
         """The set that an integer term's values lie in, where it is known."""
         found = self.known.get(term)
         if found is not None:
@@ -67,8 +67,8 @@ class Facts:
             self.known[term] = allowed
             self.looked_up[term] = [window]
 
-    def tested(self, operand: Operand, lengths: Sequence[Dim]) -> Operand:
-        """The integer operand of a test, under a name of its own where elements are read of which no fact speaks."""
+    def name_operand(self, operand: Operand, lengths: Sequence[Dim]) -> Operand:
+        """The integer operand of a test, under a name of its own where it reads elements without facts."""
         windows = [(term, hull(access, lengths)) for term, access in read_by(self._terms, operand)]
         for term, window in windows:
             known = self.looked_up.get(term)

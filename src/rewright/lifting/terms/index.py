@@ -66,7 +66,7 @@ def rename(index: Index, positions: Sequence[int] | Mapping[int, int]) -> Index:
     return constant, tuple(sorted((positions[v] if v >= 0 else v, s) for v, s in terms))
 
 
-def used(access: Access) -> frozenset[int]:
+def variables_in(access: Access) -> frozenset[int]:
     """The variables that occur."""
     return frozenset(v for _, terms in access for v, _ in terms if v >= 0)
 

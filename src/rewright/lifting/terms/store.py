@@ -137,7 +137,7 @@ class Terms:
             label = self._labels[content, arity] = Label(content, arity)
         term = self.place(label, children)
         if self.trace is not None:
-            self.trace.made(term, label, children)
+            self.trace.note_term(term, label, children)
         return self.name(term) if term in self.named else term
 
     def name(self, term: int) -> int:
@@ -179,8 +179,8 @@ class Terms:
         tested = _union([self.inside[c] for c in children])
         self.inside[term] = tested | {children[0]} if isinstance(content, Guard) else tested
         is_number = isinstance(content, Number) and content.value != 1
-        endless = is_number or (isinstance(content, Table) and not _all_finite(content.values))
-        if endless or self._spreads_infinity(label, children):
+        is_infinite = is_number or (isinstance(content, Table) and not _all_finite(content.values))
+        if is_infinite or self._spreads_infinity(label, children):
             self.infinite.add(term)
 
     def _spreads_infinity(self, label: Label, children: tuple[int, ...]) -> bool:
@@ -199,7 +199,7 @@ class Terms:
     def see(self, term: int) -> Content | Named:
         """The label of a term, to use what it says."""
         if self.trace is not None:
-            self.trace.seen(term)
+            self.trace.note_use(term)
         return self.node_label(term).content
 
     def look_into(self, term: int) -> Content | Named:
@@ -238,10 +238,10 @@ class Terms:
     def children(self, term: int) -> tuple[int, ...]:
         """The terms that a term reads."""
         if self.trace is not None:
-            self.trace.seen(term)
+            self.trace.note_use(term)
         return self.graph.node(term)[1]
 
-    def closed(self, hole: int, region: Region) -> int | None:
+    def find_closed(self, hole: int, region: Region) -> int | None:
         """The term of a fold or guard with its range if it exists."""
         label = self._labels.get((Ranged(region), self.arity[hole]))
         found = None if label is None else self.graph.lookup(label, (hole,))
@@ -398,9 +398,9 @@ class Terms:
         (hole,) = self.children(body)[:1]
         if not folds(self.label(hole), "sum"):
             return fold, region
-        return self.nested(hole, self.region(body), self.axes(fold), region)
+        return self.nest(hole, self.region(body), self.axes(fold), region)
 
-    def nested(self, hole: int, inner: Region, axes: tuple[int, ...], outer: Region) -> tuple[int, Region]:
+    def nest(self, hole: int, inner: Region, axes: tuple[int, ...], outer: Region) -> tuple[int, Region]:
         """The sum over some axes of what a sum over a region leaves, as one sum over the axes of both."""
         own = self.axes(hole)
         (body,) = self.children(hole)
@@ -411,7 +411,7 @@ class Terms:
         region = add_regions([tuple((tuple(box[k] for k in order), c) for box, c in boxes)])
         return self.fold("sum", body, tuple(places[k] for k in order)), region
 
-    def ranged(self, fold: int, region: Region) -> int:
+    def set_range(self, fold: int, region: Region) -> int:
         """A fold or guard with its range."""
         return self._add(Ranged(region), (fold,), self.arity[fold])
 

@@ -34,16 +34,16 @@ class Trace:
     marks: list[tuple[set[int], int]] = field(default_factory=list[tuple[set[int], int]])
     """Sets that a term was put in."""
     opened: set[int] = field(default_factory=set[int])
-    """Operators without laws of which more was used than that they are what they are."""
+    """Operators without laws of which more than their identity was used."""
     _known: set[int] = field(default_factory=set[int])
 
-    def made(self, term: int, label: Label, children: tuple[int, ...]) -> None:
+    def note_term(self, term: int, label: Label, children: tuple[int, ...]) -> None:
         """A term was made, or found where it was made before."""
         if term not in self._known:
             self._known.add(term)
             self.events.append((term, label, children))
 
-    def seen(self, term: int) -> None:
+    def note_use(self, term: int) -> None:
         """The label and the children of a term were used."""
         if term not in self._known:
             self._known.add(term)
@@ -53,9 +53,9 @@ class Trace:
         """All that another trace noted, behind what this one did."""
         for term, label, children in other.events:
             if label is None:
-                self.seen(term)
+                self.note_use(term)
             else:
-                self.made(term, label, children)
+                self.note_term(term, label, children)
         self.pinned |= other.pinned
         self.marks += other.marks
         self.opened |= other.opened
@@ -133,7 +133,7 @@ class Template:
         for mine, other in zip(self.operands, operands, strict=True):
             if mine is other:
                 pairs = [(t, t) for t in terms_of(mine)]
-            elif alike(mine, other):
+            elif have_equal_form(mine, other):
                 pairs = list(zip(terms_of(mine), terms_of(other), strict=True))
             else:
                 return None
@@ -248,7 +248,7 @@ def terms_of(value: Value) -> Iterator[int]:
             yield hole
 
 
-def alike(left: Value, right: Value) -> bool:
+def have_equal_form(left: Value, right: Value) -> bool:
     """Whether two values are equal but for the terms that they name."""
     if isinstance(left, Pieces) or isinstance(right, Pieces):
         return (
@@ -256,7 +256,7 @@ def alike(left: Value, right: Value) -> bool:
             and isinstance(right, Pieces)
             and (left.axis, left.outer) == (right.axis, right.outer)
             and len(left.parts) == len(right.parts)
-            and all(alike(a, b) for a, b in zip(left.parts, right.parts, strict=True))
+            and all(have_equal_form(a, b) for a, b in zip(left.parts, right.parts, strict=True))
         )
     return (
         left.dims == right.dims

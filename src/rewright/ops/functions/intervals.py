@@ -10,7 +10,7 @@ from typing import Literal
 from rewright.ir.dims import Dim
 from rewright.ir.types import DType
 from rewright.ops import facts as domain
-from rewright.ops.facts import INF, NOTHING, TRUTH, Facts, Number, between, integer_range, is_no_number, join
+from rewright.ops.facts import INF, NOTHING, TRUTH, Facts, Number, facts_between, integer_range, is_no_number, join
 
 
 def logarithm(x: Facts, shift: int) -> Facts:
@@ -49,9 +49,9 @@ def _root(value: Number) -> float:
 
 def sign(x: Facts) -> Facts:
     """Of -1, 0 or 1."""
-    found = between(-1 if x.may_be_negative else 0, 1 if x.may_exceed_zero else 0, zero=x.zero, whole=True)
+    found = facts_between(-1 if x.may_be_negative else 0, 1 if x.may_exceed_zero else 0, zero=x.zero, whole=True)
     if x.is_positive:
-        found = between(1, 1, zero=False, whole=True)
+        found = facts_between(1, 1, zero=False, whole=True)
     return replace(found, nan=x.nan)
 
 
@@ -72,16 +72,16 @@ def bitwise(kind: Literal["and", "or", "xor"], x: Facts, y: Facts, dtype: DType)
     known = (x, y)
     if dtype is DType.BOOL:
         low, high = _truths(kind, x, y)
-        return between(low, high, whole=True)
+        return facts_between(low, high, whole=True)
     if all(one.low >= 0 and not is_no_number(one) for one in known):
         ends = [one.high for one in known]
         if kind == "and":
-            return between(0, min(ends), whole=True)
+            return facts_between(0, min(ends), whole=True)
         most = max(int(end) for end in ends) if all(map(domain.has_end, ends)) else integer_range(dtype)[1]
         low = max(x.low, y.low) if kind == "or" else 0
-        return between(low, 2 ** most.bit_length() - 1, whole=True)
+        return facts_between(low, 2 ** most.bit_length() - 1, whole=True)
     if kind == "and" and any(one.low >= 0 for one in known):
-        return between(0, min(one.high for one in known if one.low >= 0), whole=True)
+        return facts_between(0, min(one.high for one in known if one.low >= 0), whole=True)
     return domain.of_dtype(dtype)
 
 
@@ -118,7 +118,7 @@ def _ordered(direction: str, x: Facts, y: Facts) -> tuple[bool, bool]:
     return x.top <= y.bottom, x.bottom > y.top or (x.is_positive and y.bottom == y.top == 0)
 
 
-def converted(x: Facts, source: DType, target: DType) -> Facts:
+def convert_facts(x: Facts, source: DType, target: DType) -> Facts:
     """Of a cast: between floats it keeps the number, to integers it cuts off the fraction."""
     if target is DType.BOOL:
         if not x.zero:
@@ -132,10 +132,10 @@ def converted(x: Facts, source: DType, target: DType) -> Facts:
         return domain.of_dtype(target)
     low = math.trunc(x.low) if domain.has_end(x.low) else x.low
     high = math.trunc(x.high) if domain.has_end(x.high) else x.high
-    return between(low, high, whole=True, zero=x.zero or (low <= 0 <= high and not x.whole))
+    return facts_between(low, high, whole=True, zero=x.zero or (low <= 0 <= high and not x.whole))
 
 
-def reduced(kind: str, x: Facts, count: Dim, dtype: DType) -> Facts:
+def reduce_facts(kind: str, x: Facts, count: Dim, dtype: DType) -> Facts:
     """Of a reduction of ``count`` elements, any of which may be any element."""
     if kind == "sum":
         return domain.repeated_sum(x, count)

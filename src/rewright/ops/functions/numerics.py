@@ -52,7 +52,7 @@ def scaled_error_function_complement(x: Array) -> Array:
 
 @_in_double
 def inverse_error_function(y: Array) -> Array:
-    """The x of which y is the error function: an estimate (S. Winitzki, 2008) and steps of Halley's method."""
+    """The inverse of the error function: an estimate (S. Winitzki, 2008) and steps of Halley's method."""
     size = np.abs(y)
     log = np.log1p(-size * size)
     part = 2 / (math.pi * 0.147) + log / 2

@@ -51,7 +51,7 @@ class Values:
     numpy: Callable[..., Array]
     """On arrays, in their dtype."""
     exact: Callable[..., Any] | None
-    """On Python's numbers, of which fractions give fractions; None: values are irrational in general."""
+    """On Python's numbers, where fractions give fractions; None: values are irrational in general."""
     digits: Callable[..., Any] | None
     """On a ``decimal.Context`` and decimals, to the digits of the context; raises signals of ``decimal`` where there is
     no value. None: by the definition, or else exactly, or else not known to more than 16 digits."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from rewright.ir.types import DType
-from rewright.ops.facts import INF, REAL, UNKNOWN, Facts, between, bounded, increasing, of_dtype
+from rewright.ops.facts import INF, REAL, UNKNOWN, Facts, bounded_facts, facts_between, increasing, of_dtype
 from rewright.ops.functions import digits, numerics
 from rewright.ops.functions.record import (
     EVERYWHERE,
@@ -40,7 +40,7 @@ ERF = ScalarFunction(
 
 
 def _complement(x: Facts) -> Facts:
-    return replace(between(0.0, 2.0, zero=x.plus_infinity), nan=x.nan)
+    return replace(facts_between(0.0, 2.0, zero=x.plus_infinity), nan=x.nan)
 
 
 _REST = call("subtract", 1, call("erf", X))
@@ -63,7 +63,7 @@ ERFC = ScalarFunction(
 
 
 def _scaled_complement(x: Facts) -> Facts:
-    return replace(between(0.0, INF, zero=x.plus_infinity), nan=x.nan, plus_infinity=x.minus_infinity)
+    return replace(facts_between(0.0, INF, zero=x.plus_infinity), nan=x.nan, plus_infinity=x.minus_infinity)
 
 
 ERFC_SCALED = ScalarFunction(
@@ -125,7 +125,7 @@ DIGAMMA = ScalarFunction(
 
 
 def _bessel(x: Facts) -> Facts:
-    return replace(between(0.0, 1.0, zero=x.may_be_infinite), nan=x.nan or x.may_be_infinite)
+    return replace(facts_between(0.0, 1.0, zero=x.may_be_infinite), nan=x.nan or x.may_be_infinite)
 
 
 BESSEL_I0E = ScalarFunction(
@@ -142,7 +142,7 @@ BESSEL_I1E = ScalarFunction(
     name="bessel_i1e",
     operands=Operands(1, "float"),
     values=Values(numerics.bessel_i1e, exact=None, digits=None, definition=None, jumps="nowhere"),
-    facts=transfer(bounded, -1.0, 1.0, nan_at_infinity=True),
+    facts=transfer(bounded_facts, -1.0, 1.0, nan_at_infinity=True),
     domain=EVERYWHERE,
     curve=Curve(0.0, 0.0, "no", "odd", at_zero=0.0, root=0.0),
     laws=laws("finite", "opaque", "nan"),

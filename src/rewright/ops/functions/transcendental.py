@@ -8,7 +8,7 @@ from decimal import Context
 
 import numpy as np
 
-from rewright.ops.facts import Facts, between, bounded, increasing
+from rewright.ops.facts import Facts, bounded_facts, facts_between, increasing
 from rewright.ops.functions import digits
 from rewright.ops.functions.intervals import logarithm
 from rewright.ops.functions.record import (
@@ -145,7 +145,7 @@ SINE = ScalarFunction(
     name="sine",
     operands=Operands(1, "float"),
     values=Values(np.sin, exact=None, digits=digits.sine, definition=None, jumps="nowhere"),
-    facts=transfer(bounded, -1.0, 1.0, nan_at_infinity=True),
+    facts=transfer(bounded_facts, -1.0, 1.0, nan_at_infinity=True),
     domain=_FINITE,
     curve=Curve(_NAN, _NAN, "no", "odd", at_zero=0.0, root=None),
     laws=laws("finite", "opaque", "nan"),
@@ -155,7 +155,7 @@ COSINE = ScalarFunction(
     name="cosine",
     operands=Operands(1, "float"),
     values=Values(np.cos, exact=None, digits=digits.cosine, definition=None, jumps="nowhere"),
-    facts=transfer(bounded, -1.0, 1.0, nan_at_infinity=True),
+    facts=transfer(bounded_facts, -1.0, 1.0, nan_at_infinity=True),
     domain=_FINITE,
     curve=Curve(_NAN, _NAN, "no", "even", at_zero=1.0, root=None),
     laws=laws("finite", "opaque", "nan"),
@@ -165,7 +165,7 @@ COSINE = ScalarFunction(
 
 def _angle(y: Facts, x: Facts) -> Facts:
     end = math.nextafter(math.pi, 4)
-    return replace(between(-end, end), nan=y.nan or x.nan)
+    return replace(facts_between(-end, end), nan=y.nan or x.nan)
 
 
 ATAN2 = ScalarFunction(

@@ -30,9 +30,9 @@ def silu_backward(b: GraphBuilder, gradient: int, x: int) -> int:
 def gelu(b: GraphBuilder, x: int, approximate: str = "none") -> int:
     """``x * Phi(x)`` with the normal distribution's Phi, or its approximation by tanh."""
     with rb.scope(b, "gelu"):
-        half = rb.scaled(b, x, 0.5)
+        half = rb.scale_by(b, x, 0.5)
         inner = _tanh_part(b, x) if approximate == "tanh" else _erf_part(b, x)
-        return rb.multiply(b, half, rb.shifted(b, inner, 1.0))
+        return rb.multiply(b, half, rb.shift_by(b, inner, 1.0))
 
 
 def gelu_backward(b: GraphBuilder, gradient: int, x: int, approximate: str = "none") -> int:
@@ -43,35 +43,35 @@ def gelu_backward(b: GraphBuilder, gradient: int, x: int, approximate: str = "no
 
 
 def _erf_part(b: GraphBuilder, x: int) -> int:
-    return b.add(ops.Erf(), rb.scaled(b, x, math.sqrt(0.5)))
+    return b.add(ops.Erf(), rb.scale_by(b, x, math.sqrt(0.5)))
 
 
 def _tanh_part(b: GraphBuilder, x: int) -> int:
-    cubic = rb.scaled(b, rb.power(b, x, 3), _TANH_CUBIC)
-    return b.add(ops.Tanh(), rb.scaled(b, rb.add(b, x, cubic), _TANH_SCALE))
+    cubic = rb.scale_by(b, rb.power(b, x, 3), _TANH_CUBIC)
+    return b.add(ops.Tanh(), rb.scale_by(b, rb.add(b, x, cubic), _TANH_SCALE))
 
 
 def _erf_slope(b: GraphBuilder, x: int) -> int:
     """``Phi(x) + x * phi(x)``."""
-    phi = rb.scaled(b, rb.shifted(b, _erf_part(b, x), 1.0), 0.5)
-    density = b.add(ops.Exponential(), rb.scaled(b, rb.multiply(b, x, x), -0.5))
-    return rb.add(b, phi, rb.multiply(b, x, rb.scaled(b, density, 1 / math.sqrt(2 * math.pi))))
+    phi = rb.scale_by(b, rb.shift_by(b, _erf_part(b, x), 1.0), 0.5)
+    density = b.add(ops.Exponential(), rb.scale_by(b, rb.multiply(b, x, x), -0.5))
+    return rb.add(b, phi, rb.multiply(b, x, rb.scale_by(b, density, 1 / math.sqrt(2 * math.pi))))
 
 
 def _tanh_slope(b: GraphBuilder, x: int) -> int:
     """``0.5 (1 + t) + 0.5 x (1 - t^2) * scale * (1 + 3 cubic x^2)``."""
     t = _tanh_part(b, x)
-    left = rb.scaled(b, rb.shifted(b, t, 1.0), 0.5)
+    left = rb.scale_by(b, rb.shift_by(b, t, 1.0), 0.5)
     steep = rb.subtract(b, rb.splat_like(b, 1.0, x), rb.multiply(b, t, t))
-    inner = rb.shifted(b, rb.scaled(b, rb.multiply(b, x, x), 3 * _TANH_CUBIC), 1.0)
-    right = rb.multiply(b, rb.scaled(b, x, 0.5), rb.multiply(b, steep, rb.scaled(b, inner, _TANH_SCALE)))
+    inner = rb.shift_by(b, rb.scale_by(b, rb.multiply(b, x, x), 3 * _TANH_CUBIC), 1.0)
+    right = rb.multiply(b, rb.scale_by(b, x, 0.5), rb.multiply(b, steep, rb.scale_by(b, inner, _TANH_SCALE)))
     return rb.add(b, left, right)
 
 
 def softplus(b: GraphBuilder, x: int, beta: float, threshold: float) -> int:
     """``log(1 + exp(beta x)) / beta``, and x itself above ``threshold / beta``."""
     with rb.scope(b, "softplus"):
-        steep = rb.scaled(b, x, beta)
+        steep = rb.scale_by(b, x, beta)
         curved = b.add(ops.LogPlusOne(), b.add(ops.Exponential(), steep))
         curved = rb.divide(b, curved, rb.splat_like(b, beta, x))
         return rb.select(b, rb.compare(b, "GT", steep, rb.splat_like(b, threshold, x)), x, curved)
@@ -80,7 +80,7 @@ def softplus(b: GraphBuilder, x: int, beta: float, threshold: float) -> int:
 def softplus_backward(b: GraphBuilder, gradient: int, x: int, beta: float, threshold: float) -> int:
     """``g * logistic(beta x)``, and g itself above ``threshold / beta``."""
     with rb.scope(b, "softplus"):
-        steep = rb.scaled(b, x, beta)
+        steep = rb.scale_by(b, x, beta)
         curved = rb.multiply(b, gradient, b.add(ops.Logistic(), steep))
         return rb.select(b, rb.compare(b, "GT", steep, rb.splat_like(b, threshold, x)), gradient, curved)
 

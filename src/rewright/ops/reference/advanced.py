@@ -141,7 +141,7 @@ def _row_write(b: SimplifyingBuilder, x: int, selection: Selection, updates: int
     change = _change(b, x, index, updates)
     if change is not None:
         return _changed(b, change[0], x, here, change[1])
-    return rb.select(b, here, rb.along(b, updates, kind_x.shape, 0), x)
+    return rb.select(b, here, rb.broadcast_along(b, updates, kind_x.shape, 0), x)
 
 
 def write_rows(
@@ -150,19 +150,19 @@ def write_rows(
     """(n, m) elements equal to ``value`` with ``updates[i]`` written or added at ``[i, index[i]]``."""
     here = _chosen(b, kind, index)
     base = rb.splat(b, value, kind.shape, kind.dtype)
-    spread = rb.along(b, updates, kind.shape, 0)
+    spread = rb.broadcast_along(b, updates, kind.shape, 0)
     return b.add(ops.Select(), here, rb.add(b, spread, base) if how == "sum" else spread, base)
 
 
 def _chosen(b: GraphBuilder, kind: TensorType, index: int) -> int:
     """Whether an element of (n, m) is the one at ``[i, index[i]]``."""
     ramp = rb.iota(b, kind.shape, 1, b.type(index).dtype)
-    return b.add(ops.Compare("EQ"), ramp, rb.along(b, index, kind.shape, 0))
+    return b.add(ops.Compare("EQ"), ramp, rb.broadcast_along(b, index, kind.shape, 0))
 
 
 def _changed(b: SimplifyingBuilder, op: Operator, x: int, here: int, amounts: int) -> int:
     """The sum or difference of ``x`` and of ``amounts[i]`` in row i, where it is chosen."""
-    spread = rb.along(b, amounts, b.type(x).shape, 0)
+    spread = rb.broadcast_along(b, amounts, b.type(x).shape, 0)
     return b.add(op, x, rb.select(b, here, spread, rb.splat_like(b, 0, x)))
 
 

@@ -76,7 +76,7 @@ def attention_backward(
         inner = rb.dot(b, gradient, value, ([batch + 1], [batch + 1]), batch)
         delta = rb.reduce(b, "sum", rb.multiply(b, gradient, saved.result), [-1], keep=True)
         raw = rb.multiply(b, probabilities, rb.subtract(b, inner, delta))
-        score_gradient = rb.scaled(b, raw, scale)
+        score_gradient = rb.scale_by(b, raw, scale)
         query_gradient = rb.dot(b, score_gradient, key, ([batch + 1], [batch]), batch)
         key_gradient = rb.dot(b, score_gradient, saved.query, ([batch], [batch]), batch)
         return (
@@ -89,7 +89,7 @@ def attention_backward(
 
 def _scores(b: GraphBuilder, query: int, key: int, masking: Masking, scale: float) -> int:
     batch = b.type(query).rank - 2
-    scores = rb.scaled(b, rb.dot(b, query, key, ([batch + 1], [batch + 1]), batch), scale)
+    scores = rb.scale_by(b, rb.dot(b, query, key, ([batch + 1], [batch + 1]), batch), scale)
     lowest = rb.splat_like(b, float("-inf"), scores)
     if masking.causal:
         scores = rb.select(b, causal_mask(b, scores), scores, lowest)

@@ -141,7 +141,7 @@ def broadcast(builder: GraphBuilder, x: int, shape: Sequence[Dim]) -> int:
     return builder.add(ops.BroadcastInDim(wanted, tuple(range(offset, len(wanted)))), x)
 
 
-def along(builder: GraphBuilder, x: int, shape: Shape, axis: int) -> int:
+def broadcast_along(builder: GraphBuilder, x: int, shape: Shape, axis: int) -> int:
     """A vector laid along one axis of ``shape`` and repeated along the others."""
     return builder.add(ops.BroadcastInDim(shape, (axis,)), x)
 
@@ -172,12 +172,12 @@ def divide(builder: GraphBuilder, x: int, y: int) -> int:
     return binary(builder, ops.Divide(), x, y)
 
 
-def scaled(builder: GraphBuilder, x: int, factor: Scalar) -> int:
+def scale_by(builder: GraphBuilder, x: int, factor: Scalar) -> int:
     """x times a number; nothing is added for a factor of one."""
     return x if factor == 1 else multiply(builder, x, splat_like(builder, factor, x))
 
 
-def shifted(builder: GraphBuilder, x: int, amount: Scalar) -> int:
+def shift_by(builder: GraphBuilder, x: int, amount: Scalar) -> int:
     """x plus a number."""
     return x if amount == 0 else add(builder, x, splat_like(builder, amount, x))
 
@@ -239,7 +239,7 @@ def count(builder: GraphBuilder, x: int, axes: Sequence[int], less: float = 0) -
     if not symbolic:
         return splat(builder, max(total - less, 0), (), kind.dtype)
     ones = splat(builder, total, tuple(symbolic), kind.dtype)
-    return shifted(builder, reduce(builder, "sum", ones, range(len(symbolic))), -less)
+    return shift_by(builder, reduce(builder, "sum", ones, range(len(symbolic))), -less)
 
 
 def mean(builder: GraphBuilder, x: int, axes: Sequence[int], keep: bool = False) -> int:

@@ -16,7 +16,7 @@ def membership(b: GraphBuilder, ends: int, rows: int) -> int:
     ``ends`` is (groups,), in ascending order; ``rows`` is a node whose first axis is as long as there are rows.
     """
     dtype, shape = b.type(ends).dtype, (b.type(rows).shape[0], b.type(ends).shape[0])
-    over = rb.compare(b, "LE", rb.along(b, ends, shape, 1), rb.iota(b, shape, 0, dtype))
+    over = rb.compare(b, "LE", rb.broadcast_along(b, ends, shape, 1), rb.iota(b, shape, 0, dtype))
     group = rb.reduce(b, "sum", rb.convert(b, over, dtype), [1])
     return rb.compare(b, "EQ", b.add(ops.BroadcastInDim(shape, (0,)), group), rb.iota(b, shape, 1, dtype))
 

@@ -122,7 +122,7 @@ def scatter_points(
     return b.add(ops.Scatter(kind, window, tuple(sorted(axes)), (), (), tuple(axes), points), x, index, updates)
 
 
-def wrapped(b: GraphBuilder, index: int, size: Dim) -> int:
+def wrap_index(b: GraphBuilder, index: int, size: Dim) -> int:
     """Indices counted from the end where they are negative, as Python does; unchanged where they cannot be."""
     if is_nonnegative(b, index):
         return index

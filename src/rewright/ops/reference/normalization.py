@@ -24,7 +24,7 @@ def standardize(b: GraphBuilder, x: int, axes: Sequence[int], eps: float) -> Nor
     mean = rb.mean(b, x, axes, keep=True)
     centered = rb.subtract(b, x, mean)
     variance = rb.mean(b, rb.multiply(b, centered, centered), axes, keep=True)
-    rstd = b.add(ops.Rsqrt(), rb.shifted(b, variance, eps))
+    rstd = b.add(ops.Rsqrt(), rb.shift_by(b, variance, eps))
     return Normalized(rb.multiply(b, centered, rstd), mean, rstd)
 
 
@@ -69,7 +69,7 @@ def rms_norm(b: GraphBuilder, x: int, rank: int, weight: int | None, eps: float)
     """``x / sqrt(mean(x^2) + eps) * weight`` over the last ``rank`` axes, and the reciprocal root."""
     with rb.scope(b, "rms norm"):
         square = rb.mean(b, rb.multiply(b, x, x), _last(b, x, rank), keep=True)
-        rstd = b.add(ops.Rsqrt(), rb.shifted(b, square, eps))
+        rstd = b.add(ops.Rsqrt(), rb.shift_by(b, square, eps))
         unit = rb.multiply(b, x, rstd)
         return unit if weight is None else rb.multiply(b, unit, weight), rstd
 
@@ -98,9 +98,9 @@ def group_norm(
         parts = standardize(b, grouped, axes, eps)
         result = rb.reshape(b, parts.result, shape)
         if weight is not None:
-            result = rb.multiply(b, result, rb.along(b, weight, shape, 1))
+            result = rb.multiply(b, result, rb.broadcast_along(b, weight, shape, 1))
         if bias is not None:
-            result = rb.add(b, result, rb.along(b, bias, shape, 1))
+            result = rb.add(b, result, rb.broadcast_along(b, bias, shape, 1))
         small = (shape[0], groups)
         return result, rb.reshape(b, parts.mean, small), rb.reshape(b, parts.rstd, small)
 
@@ -124,7 +124,7 @@ def group_norm_backward(
         small = (shape[0], groups, *(1 for _ in axes))
         spread = rb.reshape(b, rstd, small)
         unit = rb.multiply(b, rb.subtract(b, grouped, rb.reshape(b, mean, small)), spread)
-        scaled = gradient if weight is None else rb.multiply(b, gradient, rb.along(b, weight, shape, 1))
+        scaled = gradient if weight is None else rb.multiply(b, gradient, rb.broadcast_along(b, weight, shape, 1))
         inner = standardized_backward(b, grouped_channels(b, scaled, groups)[0], unit, spread, axes)
         others = [axis for axis in range(len(shape)) if axis != 1]
         weights = rb.reduce(b, "sum", rb.multiply(b, gradient, rb.reshape(b, unit, shape)), others)

@@ -114,7 +114,7 @@ class Operand:
         """The axes of the earlier tensor that some operand axes flatten, in order."""
         return tuple(i for axis in axes for i in self.groups[axis])
 
-    def merged(self, axes: Group) -> Operand | None:
+    def merge_axes(self, axes: Group) -> Operand | None:
         """The earlier tensor reshaped so that each of some operand axes is one axis; None where that moves elements."""
         whole = [self.groups[axis] for axis in axes if len(self.groups[axis]) != 1]
         if () in whole or any(group != tuple(range(group[0], group[0] + len(group))) for group in whole):
@@ -166,7 +166,7 @@ def _matched(op: ops.DotGeneral, x: Operand, y: Operand) -> tuple[Operand, Opera
     different = [(a, b) for a, b in pairs if x.sizes(a) != y.sizes(b)]
     if not different:
         return x, y
-    first, second = x.merged(tuple(a for a, _ in different)), y.merged(tuple(b for _, b in different))
+    first, second = x.merge_axes(tuple(a for a, _ in different)), y.merge_axes(tuple(b for _, b in different))
     if first is None or second is None or any(first.sizes(a) != second.sizes(b) for a, b in pairs):
         return None
     return first, second

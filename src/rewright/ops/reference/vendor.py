@@ -98,5 +98,5 @@ def rms_norm_along(b: GraphBuilder, x: int, weight: int, axis: int, eps: float) 
     with rb.scope(b, "rms norm"):
         wide = rb.convert(b, x, b.type(weight).dtype)
         square = rb.mean(b, rb.multiply(b, wide, wide), [axis], keep=True)
-        unit = rb.multiply(b, wide, b.add(ops.Rsqrt(), rb.shifted(b, square, eps)))
-        return rb.multiply(b, unit, rb.along(b, weight, b.type(unit).shape, axis))
+        unit = rb.multiply(b, wide, b.add(ops.Rsqrt(), rb.shift_by(b, square, eps)))
+        return rb.multiply(b, unit, rb.broadcast_along(b, weight, b.type(unit).shape, axis))

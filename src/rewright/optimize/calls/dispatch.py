@@ -18,8 +18,8 @@ from rewright.optimize.calls.ambient import is_watched
 from rewright.optimize.calls.guard import Guard, Reached, look_at_arguments, names_of
 from rewright.optimize.calls.ran import Ran
 from rewright.optimize.calls.reachable import State, Walker, describe
-from rewright.optimize.calls.rehearsal import rehearsed
-from rewright.optimize.calls.results import UPDATED, Place, Results, updated
+from rewright.optimize.calls.rehearsal import rehearse
+from rewright.optimize.calls.results import UPDATED, Place, Results, update_inputs
 
 LOOKS = 4
 """So many kinds of calls beside the first are looked at, each by a capture; the original program runs for others."""
@@ -54,11 +54,11 @@ class Calls:
 
     @staticmethod
     def of(program: Any, args: Sequence[Any], kwargs: Mapping[str, Any], capture: Capture) -> Calls:
-        """Look at a program and its first call; raises RewrightError where calls cannot be told apart."""
+        """Look at a program and its first call; raises RewrightError where calls cannot be distinguished."""
         with CAPTURING:
             arguments = arguments_by_name(program, args, kwargs)
             owners = Owners.of(program, arguments, wrappers=True)
-            found = rehearsed(program, args, kwargs, _together(program))
+            found = rehearse(program, args, kwargs, _together(program))
             reached = Reached.of(program, owners, found.ran)
             calls = Calls(program, capture, found.ran, reached, capture(args, kwargs))
             tensors, state = calls._looked_at(arguments, reached)
@@ -86,10 +86,10 @@ class Calls:
             return None, known.reason
         if why := self._shared(tensors, reached.state):
             return None, why
-        values = updated(tensors, run(tensors))
+        values = update_inputs(tensors, run(tensors))
         held = {item.path: item.tensor for item in reached.state.held}
         with torch.no_grad():
-            return results.made(values, tensors | held, self.constants), ""
+            return results.make(values, tensors | held, self.constants), ""
 
     def lines(self) -> list[str]:
         """What the kernels are for, and what they return, in words."""
@@ -109,10 +109,10 @@ class Calls:
         """What is known of such a call, or else how it differs from the one that was looked at last."""
         why = ""
         for number, known in enumerate(self.known):
-            said = known.guard.violated(reached, state, tensors)
+            said = known.guard.violation(reached, state, tensors)
             if not said:
                 if known.guard.reached is not reached:
-                    self.known[number] = known = replace(known, guard=known.guard.refreshed(reached))
+                    self.known[number] = known = replace(known, guard=known.guard.refresh(reached))
                     self.reached = known.guard.reached
                 return known
             why = why or said
@@ -133,7 +133,7 @@ class Calls:
             return Known(guard, None, f"{why}: the original program ran")
         with CAPTURING:
             try:
-                found = rehearsed(self.program, args, kwargs, _together(self.program))
+                found = rehearse(self.program, args, kwargs, _together(self.program))
                 same = digest(self.capture(args, kwargs)) == digest(self.graph)
                 known = Known(guard, found.results) if same else Known(guard, None, f"{why}: the original program ran")
                 _refuse(self.graph, known, tensors)

@@ -67,7 +67,7 @@ class Guard:
     """Type, shape, strides, dtype, device, layout of every input, by name."""
     modes: tuple[tuple[str, object], ...] = field(default_factory=modes)
 
-    def violated(self, reached: Reached, arguments: State, tensors: Mapping[str, torch.Tensor]) -> str:
+    def violation(self, reached: Reached, arguments: State, tensors: Mapping[str, torch.Tensor]) -> str:
         """What is not as it was, in words; empty where the call is the same but for values."""
         for (name, before), (_, now) in zip(self.modes, modes(), strict=True):
             if before != now:
@@ -84,7 +84,7 @@ class Guard:
                 return f"{name} was {_kind(kind)} and is {_kind(now)}"
         return next((f"{held.path} was written to" for held in self.reached.state.held if not held.is_same()), "")
 
-    def refreshed(self, reached: Reached) -> Guard:
+    def refresh(self, reached: Reached) -> Guard:
         """The same guard, for what was looked at again and is equal."""
         state = replace(reached.state, held=self.reached.state.held)
         return replace(self, reached=replace(reached, state=state))

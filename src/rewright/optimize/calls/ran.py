@@ -56,7 +56,7 @@ class Ran:
 
     codes: dict[int, tuple[CodeType, dict[str, Any]]] = field(default_factory=dict[int, Any])
     unknown: str = ""
-    """The first function that was called of which it is not known what it depends on."""
+    """The first called function whose dependencies are unknown."""
 
     def __contains__(self, code: CodeType) -> bool:
         return id(code) in self.codes

@@ -48,13 +48,13 @@ class _Rehearsal(Tracing):
         buffers = {n: fakes[first] for n, first in self.canonical_buffer.items()}
         positional = {name: replace(name, value, given) for name, value in self._positional()}
         kwargs = {name: replace(name, value, given) for name, value in self.kwargs.items()}
-        with quiet(), compiling(), dense_attention(), torch.no_grad(), self.owners.exchanged(parameters, buffers):
+        with quiet(), compiling(), dense_attention(), torch.no_grad(), self.owners.substitute(parameters, buffers):
             with mode, nullcontext() if ran is None else recording(ran):
                 returned: Any = self.target(*positional.values(), **kwargs)
             yield returned, {**fakes, **trained}, positional | kwargs
 
 
-def rehearsed(target: Any, args: Sequence[Any], kwargs: Mapping[str, Any], look: Look) -> Rehearsed:
+def rehearse(target: Any, args: Sequence[Any], kwargs: Mapping[str, Any], look: Look) -> Rehearsed:
     """Run a program; raises RewrightError where that cannot be, or where its calls do more than to compute."""
     with unset_fake_temporarily():
         try:

@@ -86,7 +86,7 @@ class Results:
         """Whether something returned lies in the memory of an input."""
         return any(isinstance(leaf, Place) and isinstance(leaf.home, str) for leaf in self.leaves)
 
-    def made(
+    def make(
         self, values: Mapping[str, torch.Tensor], inputs: Mapping[str, torch.Tensor], taken: Sequence[torch.Tensor]
     ) -> Any:
         """The returned value; what is new of it is in no memory of inputs, another result, or what is ``taken``."""
@@ -224,7 +224,7 @@ def _store(buffer: torch.Tensor, place: Place, value: torch.Tensor) -> None:
     buffer.as_strided(shape, place.strides, place.offset).copy_(once)
 
 
-def updated(inputs: Mapping[str, torch.Tensor], outputs: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+def update_inputs(inputs: Mapping[str, torch.Tensor], outputs: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
     """What a program returns; what it writes to its inputs, as the statistics of a normalisation, is written there."""
     updates = {name.removeprefix(UPDATED): name for name in outputs if name.startswith(UPDATED)}
     written = {inputs[name].untyped_storage().data_ptr() for name in updates}
@@ -239,4 +239,4 @@ def updated(inputs: Mapping[str, torch.Tensor], outputs: Mapping[str, torch.Tens
     return values
 
 
-__all__ = ["UPDATED", "Place", "Results", "flattened", "updated"]
+__all__ = ["UPDATED", "Place", "Results", "flattened", "update_inputs"]

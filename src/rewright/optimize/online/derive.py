@@ -23,7 +23,7 @@ from rewright.optimize.online.estimates import Estimate, estimates, sub_products
 from rewright.optimize.online.growing import Factors, Growth, growth, growth_of_estimates
 from rewright.optimize.online.resetting import Reset, reset
 from rewright.optimize.scalars.expressions import Expression, Table, contains
-from rewright.optimize.scalars.values import absorbed, identity, is_no_number
+from rewright.optimize.scalars.values import identity, is_no_number, vanishes
 
 Signed = tuple[Expression, int]
 MOST = 6
@@ -58,7 +58,7 @@ class Update:
 
     @property
     def weights(self) -> tuple[Expression, ...]:
-        """The sums of the weights of means that the state follows: there is no such mean, and no state, at nought."""
+        """The sums of the weights of means that the state follows: there is no such mean, and no state, at zero."""
         followed = () if self.growth is None else self.growth.estimates
         return tuple(dict.fromkeys(e.weight for e in followed if e.weight is not None))
 
@@ -247,7 +247,7 @@ def _scaled(
     if followed:
         own = _factors(body)
         if not all(_factors(dict(states)[e.weight]) <= own for e in followed if e.weight is not None):
-            return None  # where nothing weighs anything, the state has to be nought
+            return None  # where nothing weighs anything, the state has to be zero
         bodies = [(e, list(products(state))) for e, state in states]
         grown = growth_of_estimates(table, lane, list(products(body)), moves, followed, bodies)
     else:
@@ -260,7 +260,7 @@ def _scaled(
 
 
 def _starts(table: Table, factor: Expression, extremum: Expression) -> bool:
-    """Whether an exponential is nought where the extremum has seen nothing but its own neutral element.
+    """Whether an exponential is zero where the extremum has seen nothing but its own neutral element.
 
     A state starts from nothing there. Where a mask leaves nothing of what the maximum is taken of, and something of
     what is summed, the sum has terms before there is a maximum to follow.
@@ -270,7 +270,7 @@ def _starts(table: Table, factor: Expression, extremum: Expression) -> bool:
     if not own.dtype.is_float:
         return False
     empty = table.constant(nothing, own.dtype)
-    return absorbed(table, "sum", table.replace(factor, lambda e: empty if e is own else e if e.bound else None), {})
+    return vanishes(table, "sum", table.replace(factor, lambda e: empty if e is own else e if e.bound else None), {})
 
 
 def _ends_undefined(table: Table, factor: Expression, extremum: Expression) -> bool:
@@ -340,7 +340,7 @@ def _is_inverse(value: Expression) -> bool:
 
 
 def _is_logarithm(value: Expression) -> bool:
-    """Whether a value is the logarithm of a sum, or that where the sum is one and nought elsewhere."""
+    """Whether a value is the logarithm of a sum, or that where the sum is one and zero elsewhere."""
     if value.op == "select":
         sides = [side for side in value.arguments[1:] if side.op != "constant" or side.value != 0]
         return len(sides) == 1 and _is_logarithm(sides[0])

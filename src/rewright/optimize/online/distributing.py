@@ -20,7 +20,7 @@ from rewright.optimize.online.derive import (
 from rewright.optimize.scalars.expressions import Expression, Table, contains, walk
 
 
-def distributed(table: Table, value: Expression) -> Expression:
+def distribute_sums(table: Table, value: Expression) -> Expression:
     """The value with sums taken apart by their addends, or by a choice, where that saves a pass; else the value."""
     return table.replace(value, lambda e: _parts(table, e))
 
@@ -76,7 +76,7 @@ def _chosen(table: Table, e: Expression, factors: list[Signed], running: list[Ex
         kept = factor.arguments[2 if zeros[0] else 1]
         rest = product_of(table, [*factors[:number], (kept, 1), *factors[number + 1 :]])
         assert rest is not None
-        whole, zero = distributed(table, table.reduce(e.bound, rest)), table.constant(0.0, e.dtype)
+        whole, zero = distribute_sums(table, table.reduce(e.bound, rest)), table.constant(0.0, e.dtype)
         sides = (zero, whole) if zeros[0] else (whole, zero)
         return table.apply("select", factor.arguments[0], *sides)
     return None
@@ -106,7 +106,7 @@ def _apart(table: Table, e: Expression, factors: list[Signed], running: list[Exp
         weights = product_of(table, others)
         whole = table.constant(float(e.bound.size), e.dtype)
         if weights is not None:
-            whole = distributed(table, table.reduce(e.bound, weights))
+            whole = distribute_sums(table, table.reduce(e.bound, weights))
         moved = table.apply("multiply", whole, table.apply(f"convert_{whole.dtype.value}", sum_of(table, out)))
         return table.apply("add", table.reduce(e.bound, body), moved)
     return None

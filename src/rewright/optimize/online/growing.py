@@ -13,7 +13,7 @@ m; what moves of that is matched with the bodies, exponentials included. So ``ex
 What is followed may also be an estimate of a mean (``estimates``). Central moments are such sums: that of
 ``(x - e)^3`` moves by ``3 (e - e') (x - e)^2 + 3 (e - e')^2 (x - e) + (e - e')^3`` (P. Pebay, Formulas for robust,
 one-pass parallel computation of covariances and arbitrary-order statistical moments, Sandia report 2008-6212). The sum
-of ``x - e`` is nought but for the rounding of e, which is why it is kept: the identity holds for any e, and an error of
+of ``x - e`` is zero but for the rounding of e, which is why it is kept: the identity holds for any e, and an error of
 the estimate is none of the state.
 """
 
@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from rewright.optimize.online.estimates import Estimate
-from rewright.optimize.online.polynomials import Monomial, Polynomial, Reader, added, moved, multiplied, written
+from rewright.optimize.online.polynomials import Monomial, Polynomial, Reader, add, difference, express, multiply
 from rewright.optimize.scalars.expressions import Expression, Table, contains
 
 
@@ -83,7 +83,7 @@ def growth(
         return None
     gaps = {e: table.plain("subtract", (renewed, e)) for e, renewed in new.items()}
     parts: dict[Monomial, Polynomial] = {}
-    for monomial, coefficient in moved(whole, {e.number: gap.number for e, gap in gaps.items()}).items():
+    for monomial, coefficient in difference(whole, {e.number: gap.number for e, gap in gaps.items()}).items():
         varying = tuple((n, p) for n, p in monomial if n in reader.varying)
         kept = tuple(one for one in monomial if one not in varying)
         parts.setdefault(varying, {})[kept] = coefficient
@@ -91,7 +91,7 @@ def growth(
     each: Expression | None = None
     others: list[tuple[Expression, Expression]] = []
     for varying, coefficients in parts.items():
-        found = written(table, coefficients, leaves, polynomial[0])
+        found = express(table, coefficients, leaves, polynomial[0])
         if found is None or any(e in new for e in _plain(found, gaps.values())):
             return None  # more than a difference of what is followed: large terms would cancel
         factors = dict(rest)
@@ -141,10 +141,10 @@ def growth_of_estimates(
     whole = reader.of_factors(factors)
     if whole is None:
         return None
-    # The sum of x - e, be it nought but for rounding, rather than that of x: what is small has a small error.
+    # The sum of x - e, be it zero but for rounding, rather than that of x: what is small has a small error.
     order = sorted(bodies, key=lambda body: not any(contains(f, e.leaf) for f, _ in body[1] for e in found))
     units = [(e, unit) for e, own in order if (unit := reader.of_factors(own)) is not None]
-    taken = _taken_apart(moved(whole, {e.number: gap.number for e, gap in gaps.items()}), units, reader)
+    taken = _taken_apart(difference(whole, {e.number: gap.number for e, gap in gaps.items()}), units, reader)
     if taken is None:
         return None
     leaves = {**reader.leaves, **{e.number: e for e in renewed}, **{gap.number: gap for gap in gaps.values()}}
@@ -173,7 +173,7 @@ class _Products(Reader):
             part = self.leaf(factor) if exponential or sign < 0 else self.polynomial(factor)
             if part is None or total is None or (sign < 0 and self.follows(factor)):
                 return None
-            total = multiplied(total, part)
+            total = multiply(total, part)
         return total
 
     def polynomial(self, e: Expression) -> Polynomial | None:
@@ -204,11 +204,11 @@ def _taken_apart(
         share = {
             tuple(x for x in m if x[0] not in own): c / unit[top] for m, c in left.items() if _varying(m, reader) == top
         }
-        product = multiplied(share, unit)
+        product = multiply(share, unit)
         if product is None:
             return None
         found[e] = share
-        left = added(left, product, -1)
+        left = add(left, product, -1)
     return left, found
 
 
@@ -228,8 +228,8 @@ def _written(
     like: Expression,
 ) -> tuple[Expression | None, tuple[tuple[Expression, Expression], ...]] | None:
     """What is added for each element and the multiples of other sums; None where a number is no quotient of floats."""
-    each = written(table, constant, leaves, like) if constant else None
-    parts = [(written(table, p, leaves, like), e) for e, p in others.items() if p]
+    each = express(table, constant, leaves, like) if constant else None
+    parts = [(express(table, p, leaves, like), e) for e, p in others.items() if p]
     if (constant and each is None) or any(c is None for c, _ in parts):
         return None
     return each, tuple((c, e) for c, e in parts if c is not None)

@@ -62,7 +62,7 @@ class Reader:
         total: Polynomial | None = {(): Fraction(1)}
         for factor in factors:
             found = self.polynomial(factor)
-            total = None if found is None or total is None else multiplied(total, found)
+            total = None if found is None or total is None else multiply(total, found)
         return total
 
 
@@ -71,19 +71,19 @@ def _combined(op: str, parts: list[Polynomial]) -> Polynomial | None:
     if op == "negate":
         return {m: -c for m, c in left.items()}
     if op == "multiply":
-        return multiplied(left, right)
+        return multiply(left, right)
     if op == "divide":
         if len(right) != 1:
             return None
         ((monomial, coefficient),) = right.items()
-        return multiplied(left, {(): 1 / coefficient}) if monomial == () and coefficient else None
+        return multiply(left, {(): 1 / coefficient}) if monomial == () and coefficient else None
     total = dict(left)
     for monomial, coefficient in right.items():
         _add(total, monomial, coefficient if op == "add" else -coefficient)
     return total
 
 
-def multiplied(left: Polynomial, right: Polynomial) -> Polynomial | None:
+def multiply(left: Polynomial, right: Polynomial) -> Polynomial | None:
     """The product of two polynomials; None where its degree is too high."""
     total: Polynomial = {}
     for a, x in left.items():
@@ -92,8 +92,8 @@ def multiplied(left: Polynomial, right: Polynomial) -> Polynomial | None:
     return None if any(sum(p for _, p in m) > _HIGHEST for m in total) else total
 
 
-def added(left: Polynomial, right: Polynomial, times: int = 1) -> Polynomial:
-    """The sum of a polynomial and so many times another one."""
+def add(left: Polynomial, right: Polynomial, times: int = 1) -> Polynomial:
+    """The sum of a polynomial and a multiple of another one."""
     total = dict(left)
     for monomial, coefficient in right.items():
         _add(total, monomial, coefficient * times)
@@ -113,7 +113,7 @@ def _add(total: Polynomial, monomial: Monomial, coefficient: Fraction) -> None:
         del total[monomial]
 
 
-def moved(whole: Polynomial, gaps: Mapping[int, int]) -> Polynomial:
+def difference(whole: Polynomial, gaps: Mapping[int, int]) -> Polynomial:
     """``f(x, e + gap) - f(x, e)``, for every e that has a gap."""
     total = whole
     for number, gap in gaps.items():
@@ -137,7 +137,7 @@ def _shifted(whole: Polynomial, number: int, gap: int) -> Polynomial:
     return total
 
 
-def written(table: Table, value: Polynomial, leaves: Mapping[int, Expression], like: Expression) -> Expression | None:
+def express(table: Table, value: Polynomial, leaves: Mapping[int, Expression], like: Expression) -> Expression | None:
     """The polynomial as an expression; None where a coefficient is no quotient of two floats."""
     total: Expression | None = None
     for monomial, coefficient in value.items():

@@ -58,7 +58,7 @@ def weight(e: Expression) -> float:
     if not e.free or e.op in FREE or e.op.startswith("convert_"):
         return 0
     if e.op == "multiply" and _is_log_two(e.arguments[1]):
-        return 0  # the exponent of a power of two, of which only the power is computed
+        return 0  # the exponent of a power of two: only the power is computed
     if power_of_two(e) is not None:
         return POWER_OF_TWO
     return FUNCTIONS[e.op].code.cost if e.op in FUNCTIONS else 1  # a condition on indices

@@ -11,7 +11,7 @@ from rewright.optimize.scalars.simplify import as_index
 from rewright.terms.index import Index, Quotient, Remainder
 
 
-def between(graph: Graph, root: int, names: Mapping[int, str]) -> Graph:
+def cut_graph(graph: Graph, root: int, names: Mapping[int, str]) -> Graph:
     """What a graph computes at a node from others, which become inputs with names; other inputs are ``t`` and where."""
     builder = GraphBuilder(graph.name)
     places = {p: builder.input(name, ops.Input(name, graph.nodes[p].type)) for p, name in names.items()}

@@ -12,7 +12,7 @@ from rewright.optimize.scalars.expressions import walk
 from rewright.terms.index import Index
 
 
-def merged(reader: Reader, jobs: Sequence[Job], reads: Mapping[int, Collection[int]]) -> list[Kernel]:
+def merge_jobs(reader: Reader, jobs: Sequence[Job], reads: Mapping[int, Collection[int]]) -> list[Kernel]:
     """One kernel for each group of jobs that fit together; groups are grown from the job with the most work."""
     waiting = sorted(jobs, key=lambda job: -len(list(walk(*(s.value for s in job.stores)))))
     order, anchors = _Order(reads, jobs), _Anchors(reader)
@@ -48,14 +48,14 @@ class _Order:
 
     def join(self, job: Job) -> None:
         """Note what a job reads, for all that it stores."""
-        found = loaded(job)
+        found = loaded_tensors(job)
         for store in job.stores:
             self.reads[store.tensor] = found
 
     def needs(self, job: Job, targets: frozenset[int]) -> bool:
         """Whether a job reads one of the targets, or something that is computed from one."""
         seen: set[int] = set()
-        stack = list(loaded(job))
+        stack = list(loaded_tensors(job))
         while stack:
             p = stack.pop()
             if p in targets:
@@ -66,7 +66,7 @@ class _Order:
         return False
 
 
-def loaded(job: Job) -> frozenset[int]:
+def loaded_tensors(job: Job) -> frozenset[int]:
     """The tensors that a job reads."""
     return frozenset(e.tensor for e in walk(*(s.value for s in job.stores)) if e.op == "load")
 
@@ -93,7 +93,7 @@ def _together(
     for names in _matches(anchors, host, guest):
         renamed = {old: variable_index(new) for old, new in names.items()}
         stores = tuple(
-            replace(s, axes=tuple(names[a] for a in s.axes), value=reader.renamed(s.value, renamed))
+            replace(s, axes=tuple(names[a] for a in s.axes), value=reader.rename(s.value, renamed))
             for s in guest.stores
         )
         # A loop of one index that the host has not is one more of its grid.

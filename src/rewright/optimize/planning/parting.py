@@ -10,14 +10,14 @@ from dataclasses import dataclass
 
 from rewright.ir.types import DType
 from rewright.optimize.scalars.expressions import Expression, Table, walk
-from rewright.optimize.scalars.ranges import decided
+from rewright.optimize.scalars.ranges import decide_sign
 from rewright.optimize.scalars.simplify import as_index
 from rewright.terms.index import Index, Variable
 
 FEW = 4
 """So many elements are computed by themselves."""
 MANY = 8
-"""And these are at least so many times fewer than all: the halves of a rotary embedding are none of them."""
+"""And these are fewer than all by at least this factor: the halves of a rotary embedding are none of them."""
 JOINED = {"sum": "add", "product": "multiply"}
 """The function of two values that a reduction repeats, where it has another name."""
 
@@ -65,7 +65,7 @@ def _known(table: Table, body: Expression, name: str, size: int) -> Expression:
 
     def change(e: Expression) -> Expression | None:
         index = as_index(e.arguments[0]) if e.op in ("at_least_zero", "is_zero") else None
-        known = None if index is None else decided(index, e.op == "at_least_zero", {name: (0, size - 1)})
+        known = None if index is None else decide_sign(index, e.op == "at_least_zero", {name: (0, size - 1)})
         return None if known is None else table.constant(known, DType.BOOL)
 
     return table.replace(body, change)

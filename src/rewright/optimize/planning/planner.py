@@ -22,8 +22,8 @@ from rewright.ir.types import DType, TensorType
 from rewright.ops.facts import Facts, integer_range
 from rewright.ops.sorting import is_ranked
 from rewright.optimize.kernel import Kernel, Store
-from rewright.optimize.online.distributing import distributed
-from rewright.optimize.planning.merging import loaded, merged
+from rewright.optimize.online.distributing import distribute_sums
+from rewright.optimize.planning.merging import loaded_tensors, merge_jobs
 from rewright.optimize.planning.reading import DEEP, NotScalar, Places, Reader, TooDeep
 from rewright.optimize.planning.roles import Cut, Job, arrange, reductions
 from rewright.optimize.planning.storing import CHEAP, Storing, elements, many_values
@@ -50,7 +50,7 @@ class KernelStep:
 Step = LibraryStep | KernelStep
 
 THIN = 8
-"""A tensor is thin where it has so many times fewer elements than what it is computed from."""
+"""A tensor is thin where it has fewer elements than what it is computed from by this factor."""
 
 
 @dataclass
@@ -125,7 +125,7 @@ class Planner(Storing):
             made = {job.stores[0].tensor for job in jobs}
             memory = frozenset(p for p in memory if p in made or not self._is_computed(p))
             reads = {p: {self.base(o) for o in self.graph.nodes[p].operands} for p in self.library}
-            kernels = merged(Reader(self.graph, table, memory, origin), jobs, reads)
+            kernels = merge_jobs(Reader(self.graph, table, memory, origin), jobs, reads)
             return Plan(self.graph, table, memory, self._ordered(kernels), self.decisions)
 
     # --- what is stored
@@ -233,7 +233,7 @@ class Planner(Storing):
             self.library[position] = str(error)
             raise _Again from None
         try:
-            return _arranged(table, Store(position, names, distributed(table, value), returned), sizes)
+            return _arranged(table, Store(position, names, distribute_sums(table, value), returned), sizes)
         except Cut:
             pass  # it may fit as it was
         try:
@@ -356,7 +356,7 @@ class Planner(Storing):
             tensor = stack.pop()
             if tensor not in wanted:
                 wanted.add(tensor)
-                stack.extend(loaded(made[tensor]) & made.keys())
+                stack.extend(loaded_tensors(made[tensor]) & made.keys())
         return [job for job in jobs if job.stores[0].tensor in wanted]
 
     def _ordered(self, kernels: Sequence[Kernel]) -> tuple[Step, ...]:
@@ -416,7 +416,7 @@ def _reads(graph: Graph, step: Step, base: Callable[[int], int]) -> set[int]:
     return loads(step.kernel) - set(writes(step))
 
 
-def widened(plan: Plan) -> Plan:
+def widen_storage(plan: Plan) -> Plan:
     """The plan with 16-bit tensors that only kernels read stored in float32, as what they compute is.
 
     A sum of squares that PyTorch keeps in float32 within one operator would overflow in fp16 between two kernels, and

@@ -10,12 +10,12 @@ from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph, GraphBuilder, Node
 
 
-def prepared(graph: Graph) -> Graph:
-    """As :func:`prepared_with_places`, the program alone."""
-    return prepared_with_places(graph)[0]
+def prepare_graph(graph: Graph) -> Graph:
+    """As :func:`prepare_with_places`, the program alone."""
+    return prepare_with_places(graph)[0]
 
 
-def prepared_with_places(graph: Graph) -> tuple[Graph, dict[int, int]]:
+def prepare_with_places(graph: Graph) -> tuple[Graph, dict[int, int]]:
     """The same program in the form that plans are made for; raises RewrightError where it cannot be.
 
     Reductions over several axes become reductions over one axis each, which is what they are, and so do sliding windows

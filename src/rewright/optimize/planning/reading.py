@@ -11,7 +11,7 @@ from rewright.ir.types import DType
 from rewright.ops.base import TensorOperator
 from rewright.optimize.planning.parting import JOINED, parted_at
 from rewright.optimize.scalars.expressions import Bound, Expression, Table, walk
-from rewright.optimize.scalars.ranges import Span, decided, settled, span
+from rewright.optimize.scalars.ranges import Span, decide_sign, simplify_index, span
 from rewright.terms.index import Element, Index, Quotient, Variable, collect, quotient, remainder
 from rewright.terms.scalar import (
     AllOf,
@@ -110,20 +110,20 @@ class Reader:
             self.origin.setdefault(found, (position, places))
         return found
 
-    def renamed(self, value: Expression, places: Mapping[str, Index]) -> Expression:
+    def rename(self, value: Expression, places: Mapping[str, Index]) -> Expression:
         """The expression with loop indices replaced; reductions in it are still known as the nodes that they are."""
         keys = frozenset(places)
         for e in list(walk(value)):
             if e in self.origin and e.free & keys:
                 position, old = self.origin[e]
-                moved = tuple(self.table.moved(i, places, lambda x: self.table.substitute(x, places)) for i in old)
+                moved = tuple(self.table.relabel(i, places, lambda x: self.table.substitute(x, places)) for i in old)
                 self.origin.setdefault(self.table.substitute(e, places), (position, moved))
         return self.table.substitute(value, places)
 
-    def settled(self, index: Index) -> Index:
+    def settle(self, index: Index) -> Index:
         """The index without digits that have one value."""
         if index not in self._settled:
-            self._settled[index] = settled(index, self.ranges)
+            self._settled[index] = simplify_index(index, self.ranges)
         return self._settled[index]
 
     def temporary(self) -> str:
@@ -181,7 +181,7 @@ class _Conversion:
         if value.index is None or known is None or known[0] < 0:
             return None
         found = (quotient if function == "divide_integer" else remainder)(value.index, int(by.value))
-        return self.table.index(self.reader.settled(found), value.dtype)
+        return self.table.index(self.reader.settle(found), value.dtype)
 
     def fold(self, value: Fold) -> Expression:
         if value.kind == "last" or not isinstance(value.size, int):
@@ -198,7 +198,7 @@ class _Conversion:
     def reduced(self, kind: str, name: str, body: Expression, size: int) -> Expression:
         """The reduction of a body over an index, without the few elements at an end that are something else."""
         if size == 1:
-            return self.reader.renamed(body, {name: Index(0)})
+            return self.reader.rename(body, {name: Index(0)})
         parted = parted_at(self.table, name, body, size)
         if parted is not None:
             whole = self.reduced(kind, name, parted.most, parted.size)
@@ -206,7 +206,7 @@ class _Conversion:
                 whole = self.table.apply(JOINED.get(kind, kind), whole, element)
             return whole
         final = f"r{level(body, name)}_{size}"
-        renamed = self.reader.renamed(body, {name: variable_index(final)})
+        renamed = self.reader.rename(body, {name: variable_index(final)})
         return self.table.reduce(Bound(kind, final, size), renamed)
 
     def condition(self, condition: Condition) -> Expression:
@@ -218,7 +218,7 @@ class _Conversion:
             return total
         index = self.index(condition.index)
         least = isinstance(condition, AtLeastZero)
-        if (known := decided(index, least, self.reader.ranges)) is not None:
+        if (known := decide_sign(index, least, self.reader.ranges)) is not None:
             return self.table.constant(known, DType.BOOL)
         return self.table.plain("at_least_zero" if least else "is_zero", (self.table.index(index),))
 
@@ -236,7 +236,7 @@ class _Conversion:
                 inner = self.index(atom.numerator)
                 part = quotient(inner, atom.divisor) if isinstance(atom, Quotient) else remainder(inner, atom.divisor)
             total = total + part * factor
-        return self.reader.settled(total)
+        return self.reader.settle(total)
 
 
 def level(value: Expression, name: str) -> int:

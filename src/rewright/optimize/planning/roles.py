@@ -58,10 +58,10 @@ def shown(values: Iterable[Expression], sweeps: Iterable[Sweep]) -> frozenset[in
 
 def _outermost(value: Expression) -> set[int]:
     """The reductions in a value that are inside of no other one, by number."""
-    return {e.number for e in outside(value) if e.bound is not None}
+    return {e.number for e in unreduced_parts(value) if e.bound is not None}
 
 
-def outside(value: Expression) -> Iterator[Expression]:
+def unreduced_parts(value: Expression) -> Iterator[Expression]:
     """The parts of a value that are inside of no reduction in it."""
     seen: set[int] = set()
     stack = [value]

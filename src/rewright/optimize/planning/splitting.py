@@ -31,7 +31,7 @@ from rewright.optimize.planning.planner import KernelStep, Plan, Step
 from rewright.optimize.planning.reading import variable_index
 from rewright.optimize.planning.roles import Cut, Job, arrange
 from rewright.optimize.scalars.expressions import Bound, Expression, Table
-from rewright.optimize.scalars.values import absorbed, identity
+from rewright.optimize.scalars.values import identity, vanishes
 from rewright.terms.index import Index
 
 PIECE = "piece"
@@ -91,7 +91,7 @@ def split_kernel(graph: Graph, table: Table, kernel: Kernel, pieces: int) -> Spl
 
 
 def _with_empty_pieces(sweep: Sweep) -> Sweep:
-    """The pass over a piece: one that a mask leaves nothing of adds nought, and is no number only in all of them."""
+    """The pass over a piece: one that a mask leaves nothing of adds zero, and is no number only in all of them."""
     running = tuple(replace(r, update=replace(r.update, undefined=())) for r in sweep.running)
     return replace(sweep, running=running)
 
@@ -258,7 +258,7 @@ class _Splitter:
                     bare = known.arguments[1]
                     guard = {bare.number: known, **{e.number: e for e in self.partials.values()}}  # these have theirs
                     body = self.table.replace(body, lambda e, g=guard: g.get(e.number))
-        if absorbed(self.table, kind, body, {inside: False}):
+        if vanishes(self.table, kind, body, {inside: False}):
             return body
         return self.table.plain("select", (inside, body, self.table.constant(identity(kind), body.dtype)))
 
@@ -316,7 +316,7 @@ class _Splitter:
     def where_weighed(
         self, update: Update, value: Expression, other: float, of: Callable[[Running], Expression]
     ) -> Expression:
-        """The value, and another one where the weights of a mean that the state follows add up to nought."""
+        """The value, and another one where the weights of a mean that the state follows add up to zero."""
         table = self.table
         for running in self.kernel.sweeps[0].running:
             if running.value in update.weights:

@@ -14,7 +14,7 @@ CHEAP = (ops.Elementwise, ops.Layout)
 LONG, LONGEST = 32, 96
 """Functions of an element that are not computed twice, and not even once within others; reductions end them."""
 SPREAD = 4
-"""What is looked up is stored where so many times as many elements read it."""
+"""Looked-up values are stored where this many times as many elements read them."""
 
 
 class Storing:
@@ -167,7 +167,7 @@ class Storing:
                 effort[position] = 1
 
     def _functions(self, root: int, most: int) -> int:
-        """How many functions an element takes, or one more than so many; what is read at two places counts twice."""
+        """The number of functions an element takes, counted up to a bound; what is read at two places counts twice."""
         seen: set[tuple[int, tuple[int, ...]]] = set()
         stack: list[tuple[int, tuple[int, ...]]] = [(root, ())]
         count = 0

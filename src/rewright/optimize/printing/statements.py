@@ -245,7 +245,7 @@ def call(function: str, *arguments: Scalar, dtype: DType = DType.F32) -> Call:
     return Call(function, arguments, dtype)
 
 
-def folded(function: str, values: Sequence[Scalar]) -> Scalar:
+def fold_left(function: str, values: Sequence[Scalar]) -> Scalar:
     """A function of two, from the left over all values."""
     return reduce(lambda a, b: call(function, a, b), values)
 
@@ -276,7 +276,7 @@ def whole(number: int) -> Sum:
     return Sum((), number)
 
 
-def at(buffer: str, *terms: Scalar | int | tuple[Scalar, int]) -> Element:
+def element_at(buffer: str, *terms: Scalar | int | tuple[Scalar, int]) -> Element:
     """An element of a buffer at a sum of places."""
     return Element(buffer, total(*terms))
 

@@ -23,7 +23,7 @@ from rewright.optimize.printing.statements import (
     Value,
     call,
     equal,
-    folded,
+    fold_left,
     select,
     unequal,
     whole,
@@ -47,13 +47,13 @@ class Writer:
     real: DType
     """The dtype that floats are computed in."""
 
-    def closed(self, e: Expression, names: Names) -> Scalar:
+    def inline(self, e: Expression, names: Names) -> Scalar:
         """An expression over named values as one scalar; what it does not name is lowered where it belongs."""
         if e.number in names:
             return names[e.number]
         if not any(x.number in names for x in walk(e)):
             return self.value(e)
-        return self.operate(e, lambda a: self.closed(a, names))
+        return self.operate(e, lambda a: self.inline(a, names))
 
     def zero(self) -> Number:
         """Zero as a float."""
@@ -68,12 +68,12 @@ class Writer:
         """Whether an extremum has seen nothing but its own neutral element."""
         return equal(state, self.first(extremum))
 
-    def grown(self, growth: Growth, names: Names, state: Value, seen: Scalar) -> Scalar:
+    def grow(self, growth: Growth, names: Names, state: Value, seen: Scalar) -> Scalar:
         """What a state grows by: multiples of other states, and something for each element that was seen."""
-        parts = [call("multiply", state(other), self.closed(factor, names)) for factor, other in growth.others]
+        parts = [call("multiply", state(other), self.inline(factor, names)) for factor, other in growth.others]
         if growth.each is not None:
-            parts.append(call("multiply", call("counted", seen, dtype=self.real), self.closed(growth.each, names)))
-        return folded("add", parts)
+            parts.append(call("multiply", call("counted", seen, dtype=self.real), self.inline(growth.each, names)))
+        return fold_left("add", parts)
 
     def factor(self, running: Running) -> Scalar | None:
         """What a state is multiplied by when the extrema that it follows have changed: 0 if they had seen nothing."""
@@ -81,9 +81,9 @@ class Writer:
         if update.factor is None:
             return None
         tests = [self.is_empty(old(e), e) for e in update.extrema]
-        return select(folded("or", tests), self.zero(), self.closed(update.factor, followed(running, "old", "safe")))
+        return select(fold_left("or", tests), self.zero(), self.inline(update.factor, followed(running, "old", "safe")))
 
-    def finished(self, running: Running, text: Scalar, state: Value) -> Scalar:
+    def finish(self, running: Running, text: Scalar, state: Value) -> Scalar:
         """A finished reduction, but for the factor at its end: NaN where what it follows has seen nothing."""
         nothing = Number(float("nan"), self.real)
         for weight in running.update.weights:
@@ -92,11 +92,11 @@ class Writer:
             text = select(self.is_empty(state(e), e), nothing, text)
         return text
 
-    def moved(self, running: Running, memory: Scalar, factor: Scalar | None, new: Value, begin: Scalar) -> Moved:
+    def move(self, running: Running, memory: Scalar, factor: Scalar | None, new: Value, begin: Scalar) -> Moved:
         """A state taken to what it follows now, before the results of the tile: grown, scaled, or started again."""
         update, found = running.update, memory
         if update.growth is not None:
-            found = call("add", found, self.grown(update.growth, known_to_growth(running), old, begin))
+            found = call("add", found, self.grow(update.growth, known_to_growth(running), old, begin))
         found = found if factor is None else call("multiply", found, factor)
         if update.reset is None:
             return (), found
@@ -114,7 +114,7 @@ class Writer:
         lets = (Let(f"{n}{e.number}", select(self.is_empty(s, e), self.zero(), s), self.real) for n, s in named)
         return tuple(lets), Name(f"safe{e.number}")
 
-    def settled(self, table: Table, sweep: Sweep, state: Callable[[Expression], Name]) -> Iterator[Statement]:
+    def settle(self, table: Table, sweep: Sweep, state: Callable[[Expression], Name]) -> Iterator[Statement]:
         """The states at the end of a sweep, moved from the last estimates of means to the means."""
         size, names = whole(sweep.lane.size), gaps(table, sweep)
         for estimate, left in sweep.remainders:
@@ -122,7 +122,7 @@ class Writer:
         for running in sweep.settled:
             assert running.update.growth is not None
             memory = state(running.value)
-            yield Assign(memory, call("add", memory, self.grown(running.update.growth, names, state, size)))
+            yield Assign(memory, call("add", memory, self.grow(running.update.growth, names, state, size)))
         for estimate, _ in sweep.remainders:
             mean = call("add", Name(f"guess{estimate.leaf.number}"), Name(f"rest{estimate.leaf.number}"))
             yield Assign(state(estimate.sum), call("multiply", mean, size))
@@ -148,7 +148,7 @@ def old(e: Expression) -> Scalar:
     return Name(f"old{e.number}")
 
 
-def joined(kind: str, a: Scalar, b: Scalar, dtype: DType) -> Scalar:
+def join_results(kind: str, a: Scalar, b: Scalar, dtype: DType) -> Scalar:
     """Two results of a reduction as one."""
     return call(_JOIN[kind], a, b, dtype=dtype)
 

@@ -17,9 +17,9 @@ from rewright.equiv.pieces import Piece, PiecewiseCertificate, Use, follows, why
 from rewright.ir.digest import digest
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
-from rewright.optimize.planning.cutting import between
+from rewright.optimize.planning.cutting import cut_graph
 from rewright.optimize.planning.planner import Plan, writes
-from rewright.optimize.proving.regraph import regraphed
+from rewright.optimize.proving.regraph import regraph_plan
 from rewright.refine.engine import answer
 
 LEMMA = 10.0
@@ -29,7 +29,7 @@ LEAST = 0.5
 FIRST = 0.3
 """The share of its time that a piece gets before all others were tried."""
 PATIENCE = 1.25
-"""All pieces of the first plan together may take so many times as long as one, and those of a later plan half as long
+"""All pieces of the first plan together may take this many times as long as one, and those of a later plan half as long
 as one more."""
 
 
@@ -150,7 +150,7 @@ class _Sides:
         return len(self.left.nodes) + len(self.right.nodes)
 
 
-def composed(
+def compose_proof(
     program: Graph,
     plan: Plan,
     made: Mapping[int, int],
@@ -171,7 +171,7 @@ def composed(
     Raises:
         NotComposed: naming the first tensor that has no proof.
     """
-    written, memory = regraphed(plan)
+    written, memory = regraph_plan(plan)
     sources = {ready: position for position, ready in made.items()}
     known = Known() if known is None else known
     pieces = _Pieces(seconds, min(max(PATIENCE * seconds, known.spent + seconds / 2), known.spent + total), known)
@@ -182,8 +182,8 @@ def composed(
         if place in held:
             continue
         leaves = _leaves(program, written, source, place, held)
-        left = between(program, source, {leaf[1]: leaf[0] for leaf in leaves})
-        right = between(written, place, {leaf[2]: leaf[0] for leaf in leaves})
+        left = cut_graph(program, source, {leaf[1]: leaf[0] for leaf in leaves})
+        right = cut_graph(written, place, {leaf[2]: leaf[0] for leaf in leaves})
         sides.append(_Sides(left, right, source, place, leaves))
         held[place] = source
     missing: dict[int, str] = {}

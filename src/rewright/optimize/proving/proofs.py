@@ -16,7 +16,7 @@ from typing import Any
 
 from rewright import ops
 from rewright.equiv.engine import equiv
-from rewright.equiv.pieces import assumed
+from rewright.equiv.pieces import premises
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph, GraphBuilder
 from rewright.ir.types import DType, TensorType
@@ -24,8 +24,8 @@ from rewright.optimize.kernel import Kernel, Running
 from rewright.optimize.online.derive import Update
 from rewright.optimize.online.estimates import Estimate
 from rewright.optimize.planning.planner import Plan, writes
-from rewright.optimize.planning.preparing import prepared_with_places
-from rewright.optimize.proving.composing import Known, NotComposed, composed
+from rewright.optimize.planning.preparing import prepare_with_places
+from rewright.optimize.proving.composing import Known, NotComposed, compose_proof
 from rewright.optimize.proving.masks import with_mask_inputs
 from rewright.optimize.proving.regraph import NoGraph, function_of, regraph, store_graphs
 from rewright.optimize.scalars.expressions import Expression, contains
@@ -148,14 +148,14 @@ def _whole(plan: Plan, program: Graph, found: Trust, clock: _Clock) -> None:
 
 def _in_pieces(plan: Plan, program: Graph, found: Trust, clock: _Clock) -> None:
     """The program as stored tensors that are proved one by one, with one certificate for all of them."""
-    ready, made = prepared_with_places(program)
+    ready, made = prepare_with_places(program)
     stored = sum(len(writes(step)) for step in plan.steps)
     if ready.nodes != plan.graph.nodes or stored < 2:
         return
     try:
         share = clock.share() / 2
         total = 2 * share if len(program.nodes) <= WHOLE else math.inf
-        proof = composed(program, plan, made, share, total, clock.known)
+        proof = compose_proof(program, plan, made, share, total, clock.known)
     except NotComposed as error:
         found.reason, found.unproved = str(error), error.tensors
         return
@@ -163,7 +163,7 @@ def _in_pieces(plan: Plan, program: Graph, found: Trust, clock: _Clock) -> None:
     found.certificate, found.program, found.graph = proof.certificate, proof.program, proof.written
     found.evidence = "proved"
     found.reason = f"the checker confirmed the certificate: {uses} tensors, in {count} pieces that differ"
-    found.assumptions = assumed(proof.certificate, proof.program)
+    found.assumptions = premises(proof.certificate, proof.program)
     _identities(plan, found, clock.each, whole=False)
 
 

@@ -15,7 +15,7 @@ from rewright.ir.graph import Graph, GraphBuilder
 from rewright.ir.types import DType, TensorType
 from rewright.optimize.kernel import Kernel, Running, Store
 from rewright.optimize.online.derive import product_of, products
-from rewright.optimize.planning.cutting import between, is_moved
+from rewright.optimize.planning.cutting import cut_graph, is_moved
 from rewright.optimize.planning.folding import digit_of
 from rewright.optimize.planning.planner import LibraryStep, Plan, writes
 from rewright.optimize.planning.windows import window_of
@@ -34,7 +34,7 @@ def regraph(plan: Plan, as_computed: bool = True) -> Graph:
     return _Writer(plan, as_computed).graph()
 
 
-def regraphed(plan: Plan) -> tuple[Graph, dict[int, int]]:
+def regraph_plan(plan: Plan) -> tuple[Graph, dict[int, int]]:
     """The graph of a plan with factors inside their sums, and where it has the tensors in memory; raises NoGraph."""
     writer = _Writer(plan, False)
     return writer.graph(), writer.memory
@@ -44,7 +44,7 @@ def store_graphs(plan: Plan, kernel: Kernel, store: Store, as_computed: bool = T
     """One stored tensor in terms of the stored tensors that its kernel reads: by the program, and by the plan."""
     read = sorted({e.tensor for e in walk(store.value) if e.op == "load" and e.tensor >= 0})
     names = {p: f"t{p}" for p in read if p != store.tensor}
-    return between(plan.graph, store.tensor, names), _Writer(plan, as_computed).one(kernel, store, read)
+    return cut_graph(plan.graph, store.tensor, names), _Writer(plan, as_computed).one(kernel, store, read)
 
 
 @dataclass(frozen=True)
@@ -256,7 +256,7 @@ class _Writer(Loads):
             if not isinstance(factor, int):
                 raise NoGraph(f"the index {index} has no form in operators")
             if isinstance(atom, Variable) and atom.name.startswith("@"):
-                iota, axes = self.converted(self.value(self.table.named(atom.name)), dtype)
+                iota, axes = self.converted(self.value(self.table.named_integer(atom.name)), dtype)
             else:
                 iota, axes = self.atom(atom, dtype)
             if factor != 1:

@@ -46,7 +46,7 @@ def unproved_rewrite(plan: Plan, found: Rewritten, seconds: float) -> str:
 
 
 PATIENCE = 4
-"""All values of a plan together may take so many times as long as one claim."""
+"""All values of a plan together may take this many times as long as one claim."""
 
 
 @dataclass

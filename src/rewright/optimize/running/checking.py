@@ -160,7 +160,7 @@ def _defined(graph: Graph, domain: Domain, scale: float, seed: int) -> dict[str,
     for least in (0, 1, 2):
         found = draw(graph, scale, seed, least)
         given = {name: tensor_of(value).to(TORCH[_dtype(graph, name)]) for name, value in found.items()}
-        if not domain.violated(given):
+        if not domain.violation(given):
             return found
     return None
 

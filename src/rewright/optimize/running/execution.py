@@ -129,7 +129,7 @@ def library(node: Node, operands: Sequence[torch.Tensor]) -> torch.Tensor:
 
 
 def _taken_along(op: ops.Gather, x: torch.Tensor) -> int | None:
-    """The one axis of which whole slices are taken at places; None for another gather."""
+    """The one axis along which a gather takes whole slices; None for another gather."""
     axis = op.start_index_map[0] if len(op.start_index_map) == 1 else -1
     batched = op.operand_batching_dims or op.start_indices_batching_dims
     if batched or tuple(op.collapsed_slice_dims) != (axis,):

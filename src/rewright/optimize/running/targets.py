@@ -33,7 +33,7 @@ class Printed:
     small: tuple[Source, ...] = ()
 
 
-def chosen(target: Target | None, tensors: Sequence[torch.Tensor]) -> Target:
+def choose(target: Target | None, tensors: Sequence[torch.Tensor]) -> Target:
     """The target that was asked for, or the one where the tensors are; raises RewrightError for another word."""
     if target is None:
         return "cuda" if any(t.is_cuda for t in tensors) else "cpu"
@@ -43,7 +43,7 @@ def chosen(target: Target | None, tensors: Sequence[torch.Tensor]) -> Target:
 
 
 def machine(target: Target) -> Machine:
-    """The machine that the cost model of a target is about: rough figures, of which only ratios matter."""
+    """The machine that the cost model of a target is about: rough figures; only their ratios matter."""
     if target == "cuda":
         cuda: Any = torch.cuda
         units = int(cuda.get_device_properties(0).multi_processor_count) if cuda.is_available() else 108
@@ -52,7 +52,7 @@ def machine(target: Target) -> Machine:
     return Machine("the CPU" if target == "cpu" else "torch", units, 4e10, 2e10, 1e-5, 48, 256)
 
 
-def printed(target: Target, plan: Plan, small: Plan | None) -> Printed:
+def print_kernels(target: Target, plan: Plan, small: Plan | None) -> Printed:
     """The code of all kernels, and of those of the small plan that they are tested with."""
     if target == "torch":
         return Printed("torch", {"kernels.py": module_text(plan)})
@@ -87,4 +87,4 @@ def runners(target: Target, plan: Plan, small: Plan | None, code: Printed) -> tu
     return Runner(plan, first), Runner(small, second)
 
 
-__all__ = ["TORCH", "Machine", "Printed", "Target", "chosen", "machine", "printed", "runners"]
+__all__ = ["TORCH", "Machine", "Printed", "Target", "choose", "machine", "print_kernels", "runners"]

@@ -14,7 +14,7 @@ import torch
 
 from rewright.ir.errors import RewrightError
 from rewright.optimize.kernel import Kernel
-from rewright.optimize.planning.roles import outside
+from rewright.optimize.planning.roles import unreduced_parts
 
 DESCRIPTORS = 90
 """The least compute capability, times ten, of a device that reads tiles through descriptors by itself."""
@@ -60,8 +60,8 @@ def tilings(kernel: Kernel, capability: int = DESCRIPTORS) -> list[Tiles]:
 def _reads_more(kernel: Kernel) -> bool:
     """Whether a tile reads something besides the operands of its products: statistics, biases, masks."""
     for sweep in kernel.sweeps:
-        loads = {e.number for r in sweep.running for e in outside(r.body) if e.op == "load"}
-        items = {e.number for r in sweep.running if r.factors for e in outside(r.factors[1]) if e.op == "load"}
+        loads = {e.number for r in sweep.running for e in unreduced_parts(r.body) if e.op == "load"}
+        items = {e.number for r in sweep.running if r.factors for e in unreduced_parts(r.factors[1]) if e.op == "load"}
         if loads - items:
             return True
     return False
@@ -72,7 +72,7 @@ def small_tiles(kernel: Kernel) -> Tiles:
     return Tiles(16, 16) if kernel.has_products else Tiles(4, 16)
 
 
-def tuned(kernel: Kernel, text: str, run: Callable[[Tiles], None], device: torch.device, folder: Path) -> Tiles:
+def tune_tiles(kernel: Kernel, text: str, run: Callable[[Tiles], None], device: torch.device, folder: Path) -> Tiles:
     """The fastest tiles of a kernel with this text on a device: measured once, and then read from the folder.
 
     Raises RewrightError where no tiles compile.
@@ -81,10 +81,10 @@ def tuned(kernel: Kernel, text: str, run: Callable[[Tiles], None], device: torch
     name = torch.cuda.get_device_name(device)
     known = [text, name, importlib.import_module("triton").__version__, *map(str, choices)]
     key = hashlib.sha256("\0".join(known).encode()).hexdigest()[:32]
-    return remembered(folder / f"{key}.tiles.json", choices, lambda: fastest(kernel.name, choices, run))
+    return recall_or_measure(folder / f"{key}.tiles.json", choices, lambda: fastest(kernel.name, choices, run))
 
 
-def remembered(path: Path, choices: Sequence[Tiles], measure: Callable[[], Tiles]) -> Tiles:
+def recall_or_measure(path: Path, choices: Sequence[Tiles], measure: Callable[[], Tiles]) -> Tiles:
     """The choice that a file holds; where it holds none of the choices, the one that is measured, and kept in it."""
     try:
         stored = json.loads(path.read_text())

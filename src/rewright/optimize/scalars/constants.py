@@ -8,13 +8,13 @@ from collections.abc import Callable
 from typing import Any
 
 from rewright.optimize.scalars.expressions import Expression
-from rewright.optimize.scalars.simplify import over
+from rewright.optimize.scalars.simplify import divide
 
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "add": operator.add,
     "subtract": operator.sub,
     "multiply": operator.mul,
-    "divide": over,
+    "divide": divide,
     "negate": operator.neg,
     "log": math.log,
 }

@@ -53,7 +53,7 @@ class Domain:
                 found.append(obligation)
         return Domain(graph, tuple(found), _behind(graph, [o.position for o in found]))
 
-    def violated(self, inputs: Mapping[str, torch.Tensor]) -> str:
+    def violation(self, inputs: Mapping[str, torch.Tensor]) -> str:
         """The first operator that is not defined on these inputs, in words; empty where all are."""
         values: dict[int, torch.Tensor] = {}
         device = next((value.device for value in inputs.values()), torch.device("cpu"))

@@ -105,9 +105,9 @@ class Table:
 
     def apply(self, op: str, *arguments: Expression) -> Expression:
         """A scalar function of expressions, simplified where that is exact for every number."""
-        from rewright.optimize.scalars.simplify import simplified
+        from rewright.optimize.scalars.simplify import simplify
 
-        found = simplified(self, op, arguments)
+        found = simplify(self, op, arguments)
         return found if found is not None else self.plain(op, arguments)
 
     def plain(self, op: str, arguments: tuple[Expression, ...]) -> Expression:
@@ -125,7 +125,7 @@ class Table:
         self._opaque[name] = value
         return Index(0, ((Variable(name), 1),))
 
-    def named(self, name: str) -> Expression:
+    def named_integer(self, name: str) -> Expression:
         """The computed integer that a name of an index stands for."""
         return self._opaque[name]
 
@@ -145,7 +145,7 @@ class Table:
             if not (e.free & keys):
                 return e
             if e.number not in known:
-                known[e.number] = self.rebuilt(e, visit, lambda i: self.moved(i, places, visit))
+                known[e.number] = self.rebuilt(e, visit, lambda i: self.relabel(i, places, visit))
             return known[e.number]
 
         return visit(value)
@@ -177,7 +177,7 @@ class Table:
             return self.reduce(e.bound, arguments[0])
         return self.apply(e.op, *arguments)
 
-    def moved(self, index: Index, places: Mapping[str, Index], visit: Callable[[Expression], Expression]) -> Index:
+    def relabel(self, index: Index, places: Mapping[str, Index], visit: Callable[[Expression], Expression]) -> Index:
         """An index with loop indices replaced, also inside of the computed integers that it names."""
         total = Index(index.constant)
         for atom, factor in index.terms:
@@ -187,7 +187,7 @@ class Table:
                 else:
                     part = places.get(atom.name, Index(0, ((atom, 1),)))
             elif isinstance(atom, (Quotient, Remainder)):
-                inner = self.moved(atom.numerator, places, visit)
+                inner = self.relabel(atom.numerator, places, visit)
                 make = quotient if isinstance(atom, Quotient) else remainder
                 part = make(inner, atom.divisor)
             else:

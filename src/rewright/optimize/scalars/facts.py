@@ -13,14 +13,14 @@ from rewright.analysis.values import Setting, Values
 from rewright.ir.graph import Graph
 from rewright.ir.types import TensorType
 from rewright.ops.facts import NOTHING, REAL, Facts, in_dtype, is_no_number, of_dtype, of_values, square
-from rewright.ops.functions.intervals import reduced
+from rewright.ops.functions.intervals import reduce_facts
 from rewright.optimize.scalars.expressions import Expression
 
 MASK = replace(REAL, plus_infinity=True, minus_infinity=True)
 """What is read from an input and added as it is."""
 
 
-def applied(e: Expression, operands: Sequence[Facts]) -> Facts:
+def facts_of_call(e: Expression, operands: Sequence[Facts]) -> Facts:
     """What a function gives of arguments that are known so far: anything of its type where no operator has it."""
     op = ops.ELEMENTWISE.get(e.op)
     if op is None:
@@ -75,7 +75,7 @@ class Known:
 
     def applied(self, e: Expression, operands: Sequence[Facts]) -> Facts:
         """What a function of values may be."""
-        return applied(e, operands)
+        return facts_of_call(e, operands)
 
     def read(self, e: Expression) -> Facts:
         """What an element of a tensor in memory may be."""
@@ -86,7 +86,7 @@ class Known:
     def reduced(self, e: Expression) -> Facts:
         """What a reduction may be."""
         assert e.bound is not None
-        return reduced(e.bound.kind, self.facts(e.arguments[0]), e.bound.size, e.dtype)
+        return reduce_facts(e.bound.kind, self.facts(e.arguments[0]), e.bound.size, e.dtype)
 
 
 def facts_of_tensors(graph: Graph, *, defined: bool = False) -> list[Facts]:
@@ -113,4 +113,4 @@ def _is_input(graph: Graph, position: int) -> bool:
     return isinstance(graph.nodes[position].op, ops.Input) and graph.nodes[position].type.rank > 0
 
 
-__all__ = ["MASK", "Known", "applied", "facts_of_tensors", "reals", "where_defined"]
+__all__ = ["MASK", "Known", "facts_of_call", "facts_of_tensors", "reals", "where_defined"]

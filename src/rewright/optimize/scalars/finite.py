@@ -1,6 +1,6 @@
 """What has to be finite where a mask makes a tile simpler, and what is known to be.
 
-Under a mask ``exp(s - m) / l`` is nought where m is a number and l is not nought. A row that a mask leaves nothing of
+Under a mask ``exp(s - m) / l`` is zero where m is a number and l is not zero. A row that a mask leaves nothing of
 has no such m and l, and what is made of it is no number, masked or not. So printed code looks whether they are numbers
 before it leaves tiles out, or it is known that they are, as for a row of which a causal mask keeps something.
 """
@@ -19,19 +19,19 @@ import numpy as np
 from rewright import ops
 from rewright.ir.graph import Graph
 from rewright.ops.facts import UNKNOWN, Facts, join, meet, of_dtype, of_values
-from rewright.ops.functions.intervals import reduced
+from rewright.ops.functions.intervals import reduce_facts
 from rewright.optimize.kernel import Kernel, Sweep
 from rewright.optimize.planning.planner import Plan
-from rewright.optimize.planning.roles import outside
+from rewright.optimize.planning.roles import unreduced_parts
 from rewright.optimize.scalars.expressions import Expression, Table
-from rewright.optimize.scalars.facts import MASK, Known, applied, reals
+from rewright.optimize.scalars.facts import MASK, Known, facts_of_call, reals
 from rewright.optimize.scalars.values import Chosen, index_conditions
 from rewright.terms.index import Index, Quotient, Remainder, Variable
 
 MOST = 1 << 22
 """Pairs of a row and an element of it that a mask is tried on."""
 MOST_CONDITIONS = 3
-"""Of so many conditions all values are tried."""
+"""Up to this many conditions, all their values are tried."""
 NONE: Chosen = MappingProxyType({})
 FARTHEST = 8
 """So many stored tensors, each computed from the next one, are looked through."""
@@ -60,7 +60,7 @@ def needs(
         if (e.number, pole) in seen:
             continue
         seen.add((e.number, pole))
-        inside = list(outside(e))
+        inside = list(unreduced_parts(e))
         computed = any(x.op == "reduce" or (x.op == "load" and x.tensor not in inputs) for x in inside)
         if not computed or not e.dtype.is_float or e.number in own:
             continue
@@ -82,7 +82,7 @@ def _poles(e: Expression, operands: Sequence[Facts]) -> Collection[int] | None:
     operands = [reals(known) for known in operands]
     for poles in ((), *((n,) for n in range(len(operands)))):
         given = [replace(known, zero=known.zero and n not in poles) for n, known in enumerate(operands)]
-        if applied(e, given).is_finite:
+        if facts_of_call(e, given).is_finite:
             return poles
     return None
 
@@ -135,7 +135,7 @@ class _Masked(Known):
         if e.op in ("add", "subtract"):
             pairs = zip(e.arguments, operands, strict=True)
             operands = [MASK if self._may_be_a_mask(a) else known for a, known in pairs]
-        return applied(e, operands)
+        return facts_of_call(e, operands)
 
     def read(self, e: Expression) -> Facts:
         return self.certain.stored(e.tensor, self.depth + 1) if e.tensor >= 0 else of_dtype(e.dtype)
@@ -161,7 +161,7 @@ class _Masked(Known):
         for values in itertools.product((False, True), repeat=len(conditions)):
             chosen = dict(zip(conditions, values, strict=True))
             ways[values] = _Masked(self.certain, self.kernel, self.depth, chosen, self).facts(body)
-        found = reduced(bound.kind, join(*ways.values()), bound.size, e.dtype)
+        found = reduce_facts(bound.kind, join(*ways.values()), bound.size, e.dtype)
         adds = bound.kind == "sum" and found.is_nonnegative
         kept = {v for v, known in ways.items() if (known.is_positive if adds else known.is_finite)}
         is_limited = adds or bound.kind in ("maximum", "minimum")

@@ -74,7 +74,7 @@ def _single(atom: Quotient) -> Quotient:
     return Quotient(numerator, divisor)
 
 
-def settled(index: Index, ranges: Mapping[str, Span]) -> Index:
+def simplify_index(index: Index, ranges: Mapping[str, Span]) -> Index:
     """The index without digits that have one value for all indices in the ranges, and with whole numbers joined.
 
     The heads of a projection are ``o div 32`` of a loop of 32, which is 0; the two axes that a group normalisation
@@ -90,7 +90,7 @@ def settled(index: Index, ranges: Mapping[str, Span]) -> Index:
 
 
 def _settled_digit(atom: Quotient | Remainder, ranges: Mapping[str, Span]) -> Index:
-    numerator, divisor = settled(atom.numerator, ranges), atom.divisor
+    numerator, divisor = simplify_index(atom.numerator, ranges), atom.divisor
     found = span(numerator, ranges)
     if found is not None and isinstance(divisor, int) and found[0] // divisor == found[1] // divisor:
         block = found[0] // divisor
@@ -98,7 +98,7 @@ def _settled_digit(atom: Quotient | Remainder, ranges: Mapping[str, Span]) -> In
     return (quotient if isinstance(atom, Quotient) else remainder)(numerator, divisor)
 
 
-def decided(index: Index, least: bool, ranges: Mapping[str, Span]) -> bool | None:
+def decide_sign(index: Index, least: bool, ranges: Mapping[str, Span]) -> bool | None:
     """Whether an index is at least zero (or, without ``least``, zero) everywhere or nowhere; None where it is both."""
     found = span(index, ranges)
     if found is None:

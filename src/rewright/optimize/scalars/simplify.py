@@ -15,7 +15,7 @@ from rewright.optimize.scalars.expressions import Expression, Number, Table
 from rewright.terms.index import Index
 
 
-def over(left: Any, right: Any) -> Any:
+def divide(left: Any, right: Any) -> Any:
     """The quotient, typed, as ``operator.truediv`` is not."""
     return left / right
 
@@ -26,7 +26,7 @@ _ROUNDED: dict[str, Callable[..., Any]] = {
     "add": operator.add,
     "subtract": operator.sub,
     "multiply": operator.mul,
-    "divide": over,
+    "divide": divide,
 }
 """Functions of two floats whose value may need rounding."""
 _COMPARED = {
@@ -43,7 +43,7 @@ _PLACES = (DType.I64, DType.I32)
 """Integers that hold every place in a tensor; narrower ones wrap."""
 
 
-def simplified(table: Table, op: str, arguments: tuple[Expression, ...]) -> Expression | None:
+def simplify(table: Table, op: str, arguments: tuple[Expression, ...]) -> Expression | None:
     """The simpler expression, if there is one."""
     if all(a.op == "constant" for a in arguments):
         return _folded(table, op, arguments)

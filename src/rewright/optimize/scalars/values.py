@@ -17,7 +17,7 @@ from rewright.ops import facts
 from rewright.ops.facts import Facts
 from rewright.optimize.scalars.constants import closed_value
 from rewright.optimize.scalars.expressions import Expression, Table, walk
-from rewright.optimize.scalars.facts import Known, applied, where_defined
+from rewright.optimize.scalars.facts import Known, facts_of_call, where_defined
 
 
 def index_conditions(values: Iterable[Expression]) -> list[Expression]:
@@ -51,7 +51,7 @@ Chosen = Mapping[Expression, bool]
 """Conditions whose values are known."""
 
 
-def under(table: Table, value: Expression, known: Chosen, taken: list[Expression] | None = None) -> Expression:
+def specialise(table: Table, value: Expression, known: Chosen, taken: list[Expression] | None = None) -> Expression:
     """The expression where conditions have known values, simplified; ``taken`` gets what is taken to be finite."""
     taken = [] if taken is None else taken
     done: dict[int, Expression] = {}
@@ -74,9 +74,9 @@ def identity(kind: str) -> float | bool:
     return {"sum": 0.0, "maximum": -math.inf, "minimum": math.inf, "product": 1.0, "or": False, "and": True}[kind]
 
 
-def absorbed(table: Table, kind: str, body: Expression, known: Chosen, taken: list[Expression] | None = None) -> bool:
+def vanishes(table: Table, kind: str, body: Expression, known: Chosen, taken: list[Expression] | None = None) -> bool:
     """Whether a body adds nothing to a reduction where conditions have these values, and ``taken`` is finite."""
-    found = under(table, body, known, taken)
+    found = specialise(table, body, known, taken)
     return found.op == "constant" and found.value == identity(kind)
 
 
@@ -119,7 +119,7 @@ def _simpler(table: Table, e: Expression, taken: list[Expression]) -> Expression
     if not e.dtype.is_float or all(a.op != "constant" for a in e.arguments):
         return e
     operands = [_number(a) for a in e.arguments]
-    found = applied(e, operands)
+    found = facts_of_call(e, operands)
     known = where_defined(found, operands)
     if known.nan or known.bottom != known.top or not known.contains(known.bottom):
         return e
@@ -134,4 +134,4 @@ def _number(e: Expression) -> Facts:
     value = closed_value(e) if e.dtype.is_float else 0.0
     if not value or not math.isfinite(value):
         return facts.REAL if e.dtype.is_float else facts.of_dtype(e.dtype)
-    return facts.between(0, math.inf, zero=False) if value > 0 else facts.between(-math.inf, 0, zero=False)
+    return facts.facts_between(0, math.inf, zero=False) if value > 0 else facts.facts_between(-math.inf, 0, zero=False)

@@ -14,11 +14,11 @@ from rewright import ops
 from rewright.analysis.ends import Bound
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph, GraphBuilder
-from rewright.ir.rebuilding import pruned
+from rewright.ir.rebuilding import remove_dead_nodes
 from rewright.proof.rewriting.given import as_claim, is_of_numbers
 from rewright.proof.rewriting.laws import follows
 from rewright.proof.rewriting.lemma import Lemma, is_well_formed
-from rewright.proof.rewriting.numbers.closed import Taken, by_value, closed
+from rewright.proof.rewriting.numbers.closed import Taken, by_value, compare_closed
 from rewright.proof.rewriting.parts import copy_nodes
 from rewright.proof.wrapping import wrapping
 from rewright.terms.normal.assumptions import Claim
@@ -33,7 +33,7 @@ LAW = "law "
 """Before the name of a law that shows it."""
 _MOST_PARTS = 32
 Proves = Callable[[Claim, float], str | None]
-"""Why a claim is not proved within so many seconds; None where it is."""
+"""Why a claim is not proved within a number of seconds; None where it is."""
 
 
 def proves(claim: Claim, seconds: float) -> str | None:
@@ -82,7 +82,7 @@ class Checked:
         if lemma.evidence == NUMBERS:
             if counts and wraps:
                 return f"numbers count from the other end, and its short integers have no end: {wraps}"
-            taken = closed(lemma)
+            taken = compare_closed(lemma)
             if taken is None and not by_value(lemma):
                 return "its sides are other numbers, or are computed with rounding"
             self.taken[lemma.key] = taken or ()
@@ -132,7 +132,7 @@ def _parts(graph: Graph) -> Iterator[tuple[_Where, Graph]]:
     start, axis = 0, node.op.dimension
     for operand in node.operands:
         end = start + int(str(graph.nodes[operand].type.shape[axis]))
-        yield (axis, start, end), pruned(replace(graph, outputs={name: operand}))
+        yield (axis, start, end), remove_dead_nodes(replace(graph, outputs={name: operand}))
         start = end
 
 

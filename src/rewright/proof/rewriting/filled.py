@@ -1,7 +1,7 @@
 """Numbers that stand for minus infinity where masks are filled with them, and whether they do what it does.
 
 One program fills in ``-inf``, the next -1e9, or -1e4, or 0.7 times the most negative number. After the softmax all of
-them leave nought, unless a score is as low. A number is taken for a filling where it is low, and all that is made of it
+them leave zero, unless a score is as low. A number is taken for a filling where it is low, and all that is made of it
 is compared with other scores by a softmax: it is moved, chosen where a mask says so, multiplied by truth values, or
 added to scores, the largest element of its row is subtracted from it, and in the end its exponential is taken. The most
 negative number of a type may be used in other ways too, unless it meets a number that is as large, or as small.
@@ -15,7 +15,7 @@ from functools import cached_property
 
 from rewright import ops
 from rewright.analysis.ends import Bound, ends
-from rewright.analysis.moving import laid_out, moved
+from rewright.analysis.moving import laid_out, moved_operands
 from rewright.analysis.rows import is_by_own_row
 from rewright.ir.graph import Graph, Node
 from rewright.ir.operator import Operator
@@ -26,8 +26,8 @@ from rewright.proof.rewriting.parts import splat
 from rewright.proof.rewriting.stages import Stage
 
 _FARTHER = 100
-"""A filling is so many times as far from nought as every number that goes into the scores that it is added to."""
-_ENDLESS = (-math.inf, -math.inf)
+"""A filling is this many times as far from zero as every number in the scores that it is added to."""
+_MINUS_INFINITY = (-math.inf, -math.inf)
 
 
 class Program:
@@ -52,8 +52,8 @@ class Program:
         return ends(self.graph)
 
     @cached_property
-    def at_nought(self) -> Sequence[Bound | None]:
-        """Bounds where all floats that the program is given are nought."""
+    def at_zero(self) -> Sequence[Bound | None]:
+        """Bounds where all floats that the program is given are zero."""
         return ends(self.graph, at_zero=True)
 
     @cached_property
@@ -79,7 +79,7 @@ def why_not(graph: Graph, stage: Stage, taken: Mapping[str, tuple[Taken, ...]]) 
 
 def passes_on(node: Node, position: int) -> bool:
     """Whether the elements of an operand may be elements of the result, as they are or in another type."""
-    return isinstance(node.op, ops.Convert) or position in moved(node)
+    return isinstance(node.op, ops.Convert) or position in moved_operands(node)
 
 
 def only_fills(program: Program, filling: int, low: float) -> bool:
@@ -114,7 +114,7 @@ def meeting(program: Program, lowest: int) -> int | None:
             if not _goes_on(node, position):
                 continue
             others = [p for p in node.operands if p != position]
-            if any(_meets(node.op, found[p], size) for p in others for found in (program.bounds, program.at_nought)):
+            if any(_meets(node.op, found[p], size) for p in others for found in (program.bounds, program.at_zero)):
                 return user
             if user not in seen:
                 seen.add(user)
@@ -203,7 +203,7 @@ def _may_cancel(program: Program, position: int, low: float) -> bool:
     """
     graph, far = program.graph, -low / _FARTHER
     seen, stack = {(position, 1)}, [(position, 1)]
-    alone = program.at_nought[position]
+    alone = program.at_zero[position]
     if alone is not None and _reaches(alone, 1, far):
         return True
     while stack:
@@ -211,7 +211,7 @@ def _may_cancel(program: Program, position: int, low: float) -> bool:
         node = graph.nodes[at]
         bound = program.bounds[at]
         if bound is not None:
-            if bound != _ENDLESS and _reaches(bound, sign, far):
+            if bound != _MINUS_INFINITY and _reaches(bound, sign, far):
                 return True
             continue
         if program.closed[at] or (isinstance(node.op, ops.Log) and sign != _UPWARDS):
@@ -237,7 +237,7 @@ def _closed(graph: Graph, known: Sequence[Bound | None]) -> list[bool]:
 
 
 def _reaches(known: Bound, sign: int, far: float) -> bool:
-    """Whether what has these bounds may be as far above nought, counted with a sign."""
+    """Whether what has these bounds may be as far above zero, counted with a sign."""
     return (sign >= 0 and known[1] > far) or (sign <= 0 and -known[0] > far)
 
 

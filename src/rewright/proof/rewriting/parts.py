@@ -9,7 +9,7 @@ import numpy as np
 from rewright import ops
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph, GraphBuilder, Node
-from rewright.ir.rebuilding import pruned
+from rewright.ir.rebuilding import remove_dead_nodes
 from rewright.ir.types import DType, TensorType
 from rewright.ops.base import Array, TensorOperator
 
@@ -22,7 +22,7 @@ def copy_nodes(builder: GraphBuilder, graph: Graph, positions: Iterable[int], pl
             places[position] = builder.add(node.op, *(places[p] for p in node.operands))
 
 
-def converted(builder: GraphBuilder, position: int, kind: TensorType) -> int:
+def convert_node(builder: GraphBuilder, position: int, kind: TensorType) -> int:
     """A node as another element type."""
     if builder.type(position).dtype is kind.dtype:
         return position
@@ -79,11 +79,11 @@ def run_part(graph: Graph, inputs: Mapping[str, Array]) -> list[Array] | None:
 
 
 __all__ = [
-    "converted",
+    "convert_node",
     "copy_nodes",
     "depends_on_inputs",
     "number_of",
-    "pruned",
+    "remove_dead_nodes",
     "run_part",
     "splat",
 ]

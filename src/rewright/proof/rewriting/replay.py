@@ -1,7 +1,7 @@
 """Programs after all their stages, each step of which was checked, and what that takes for granted.
 
-Rewritings in front of a proof are replayed by :func:`replayed`, and what they decide of numbers in range, which comes
-last, by :func:`narrowed`.
+Rewritings in front of a proof are replayed by :func:`replay`, and what they decide of numbers in range, which comes
+last, by :func:`narrow_programs`.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from rewright.ir.graph import Graph
 from rewright.proof.ledger import Refused
 from rewright.proof.rewriting.evidence import NUMBERS, Checked
 from rewright.proof.rewriting.filled import why_not as why_not_filled
-from rewright.proof.rewriting.numbers.closed import said
+from rewright.proof.rewriting.numbers.closed import taken_sentences
 from rewright.proof.rewriting.stages import Rewriting, Stage, spliced_with_places, why_not
 from rewright.proof.rewriting.within import Within, known, without
 from rewright.proof.rewriting.within import sentences as said_of
 from rewright.proof.rewriting.within import why_not as why_not_within
 from rewright.proof.rewriting.worn import Worn
-from rewright.proof.wrapping import counted
+from rewright.proof.wrapping import insert_wrapping
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Replayed:
         return self.graphs[-1]
 
 
-def replayed(graph: Graph, rewriting: Rewriting, ranges: Mapping[str, Bound], checked: Checked) -> Replayed:
+def replay(graph: Graph, rewriting: Rewriting, ranges: Mapping[str, Bound], checked: Checked) -> Replayed:
     """A program after the stages of two implementations; ``ranges`` are bounds of inputs.
 
     Raises Refused for a step that does not follow, and where one assumes anything: that comes later.
@@ -52,7 +52,7 @@ def replayed(graph: Graph, rewriting: Rewriting, ranges: Mapping[str, Bound], ch
     for number, stage in enumerate(rewriting.before):
         graphs.append(_applied(graphs[-1], stage, f"stage {number}", checked, worn, counts=False))
     written = graphs[-1]
-    graphs.append(counted(written, ranges))
+    graphs.append(insert_wrapping(written, ranges))
     worn.carried_over(graphs[-1])
     for number, stage in enumerate(rewriting.after, start=len(rewriting.before)):
         graphs.append(_applied(graphs[-1], stage, f"stage {number}", checked, worn, counts=True))
@@ -74,7 +74,7 @@ def _applied(graph: Graph, stage: Stage, where: str, checked: Checked, worn: Wor
     why = why_not_filled(graph, stage, checked.taken)
     if why is not None:
         raise Refused(f"{where}: {why}")
-    if not worn.by(stage, checked.taken, made, places):
+    if not worn.follow(stage, checked.taken, made, places):
         raise Refused(f"{where}: what rounding made of a number is rounded again and again")
     return made
 
@@ -87,7 +87,7 @@ class Narrowed:
     taken: tuple[str, ...] = ()
 
 
-def narrowed(
+def narrow_programs(
     graphs: Sequence[Graph], rewritings: Sequence[Rewriting], held: Collection[str], checked: Checked, *, counts: bool
 ) -> Narrowed:
     """Programs after what their stages decide of numbers that are in range, the sequential one first.
@@ -119,8 +119,8 @@ def narrowed(
             for text in said_of(graph, own):
                 if text not in needed:
                     raise Refused(f"the certificate assumes what no step needs: {text}")
-    numbers = taken([Rewriting(narrowing=rewriting.narrowing) for rewriting in rewritings], checked)
-    return Narrowed(tuple(graphs), tuple(dict.fromkeys((*assumed(steps), *numbers))))
+    numbers = premises([Rewriting(narrowing=rewriting.narrowing) for rewriting in rewritings], checked)
+    return Narrowed(tuple(graphs), tuple(dict.fromkeys((*stage_assumptions(steps), *numbers))))
 
 
 def _needed(graph: Graph, stage: Stage, known_before: Collection[str], counts: bool) -> set[str]:
@@ -139,13 +139,13 @@ class Step:
     after: Sequence[Graph]
 
 
-def assumed(steps: Sequence[Step]) -> tuple[str, ...]:
+def stage_assumptions(steps: Sequence[Step]) -> tuple[str, ...]:
     """What stages take for granted, in words; raises Refused where no input meets it."""
     found = [text for s in steps for graph, own in zip(s.before, s.within, strict=True) for text in said_of(graph, own)]
     conditions: list[Obligation] = []
     for step in steps:
         pairs = zip(step.before, step.within, strict=True)
-        conditions += removed(step.before, step.after, [known(graph, own) for graph, own in pairs])
+        conditions += lost_needs(step.before, step.after, [known(graph, own) for graph, own in pairs])
     violated = next((one for one in conditions if one.is_violated), None)
     if violated is not None:
         raise Refused(f"the proof rests on a condition that cannot hold: {sentences([violated])[0]}")
@@ -155,13 +155,13 @@ def assumed(steps: Sequence[Step]) -> tuple[str, ...]:
 _NO_STAGE = Stage((), ())
 
 
-def taken(rewritings: Sequence[Rewriting], checked: Checked) -> tuple[str, ...]:
+def premises(rewritings: Sequence[Rewriting], checked: Checked) -> tuple[str, ...]:
     """What the lemmas of programs take for granted, in words."""
     lemmas = (lemma for rewriting in rewritings for lemma in rewriting.lemmas if lemma.evidence == NUMBERS)
-    return said(one for lemma in lemmas for one in checked.taken.get(lemma.key, ()))
+    return taken_sentences(one for lemma in lemmas for one in checked.taken.get(lemma.key, ()))
 
 
-def removed(before: Sequence[Graph], after: Sequence[Graph], assumed: Sequence[Assumed] = ()) -> list[Obligation]:
+def lost_needs(before: Sequence[Graph], after: Sequence[Graph], assumed: Sequence[Assumed] = ()) -> list[Obligation]:
     """Conditions of programs as they were captured that are none of what they were rewritten to.
 
     A step holds where both programs are defined: what the second one no longer needs is still needed for it, unless it
@@ -197,11 +197,11 @@ __all__ = [
     "Narrowed",
     "Replayed",
     "Step",
-    "assumed",
-    "narrowed",
+    "lost_needs",
+    "narrow_programs",
     "passing",
-    "removed",
-    "replayed",
+    "premises",
+    "replay",
     "sentences",
-    "taken",
+    "stage_assumptions",
 ]

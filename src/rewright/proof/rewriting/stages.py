@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from rewright import ops
 from rewright.ir.digest import node_digests
 from rewright.ir.graph import Graph, GraphBuilder, Node
-from rewright.ir.rebuilding import kept_places, pruned, with_places
+from rewright.ir.rebuilding import kept_places, remove_dead_nodes, with_places
 from rewright.ir.text import print_attributes
 from rewright.ir.types import DType
 from rewright.ops.facts import Facts, includes
 from rewright.proof.rewriting.lemma import Lemma
-from rewright.proof.rewriting.parts import converted, copy_nodes
+from rewright.proof.rewriting.parts import convert_node, copy_nodes
 from rewright.proof.rewriting.within import NOWHERE, Within, facts_within
 
 
@@ -80,21 +80,21 @@ class Put:
     leaves: Mapping[str, int]
 
 
-def spliced(graph: Graph, stage: Stage) -> Graph:
+def splice_stage(graph: Graph, stage: Stage) -> Graph:
     """The program with the left sides of the lemmas in their places; raises TypeMismatch where one does not fit."""
-    return pruned(_with_places(graph, _puts(stage))[0])
+    return remove_dead_nodes(_with_places(graph, _puts(stage))[0])
 
 
 def spliced_with_places(graph: Graph, stage: Stage) -> tuple[Graph, dict[int, int]]:
-    """As :func:`spliced`, and where each of the old nodes that are still there, or what was put in for it, is."""
+    """As :func:`splice_stage`, and where each of the old nodes that are still there, or what was put in for it, is."""
     made, places = _with_places(graph, _puts(stage))
     kept = kept_places(made)
-    return pruned(made), {old: kept[new] for old, new in places.items() if new in kept}
+    return remove_dead_nodes(made), {old: kept[new] for old, new in places.items() if new in kept}
 
 
 def with_parts(graph: Graph, puts: Mapping[int, Put]) -> Graph:
     """The program with parts in the place of nodes; raises TypeMismatch where one does not fit."""
-    return pruned(_with_places(graph, puts)[0])
+    return remove_dead_nodes(_with_places(graph, puts)[0])
 
 
 def _puts(stage: Stage) -> dict[int, Put]:
@@ -123,9 +123,9 @@ def _put(builder: GraphBuilder, put: Put, places: Mapping[int, int], node: Node)
     """Append a part over nodes of the program that is being made."""
     part, own = put.part, dict[int, int]()
     for name, position in part.inputs.items():
-        own[position] = converted(builder, places[put.leaves[name]], part.nodes[position].type)
+        own[position] = convert_node(builder, places[put.leaves[name]], part.nodes[position].type)
     copy_nodes(builder, part, range(len(part.nodes)), own)
-    return converted(builder, own[next(iter(part.outputs.values()))], node.type)
+    return convert_node(builder, own[next(iter(part.outputs.values()))], node.type)
 
 
 def why_not(graph: Graph, stage: Stage, *, counts: bool = False) -> str | None:
@@ -203,7 +203,7 @@ def _same_numbers(a: DType, b: DType) -> bool:
 
 
 def matches(graph: Graph, root: int, part: Graph, leaves: Mapping[str, tuple[int, ...]]) -> bool:
-    """Whether a node of a program is the result of a part, of which these nodes hold the inputs."""
+    """Whether a node of a program is the result of a part whose inputs these nodes hold."""
     return _Match(graph, part, leaves).pairs(next(iter(part.outputs.values())), root) is not None
 
 

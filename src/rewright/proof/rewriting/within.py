@@ -18,7 +18,7 @@ from rewright.analysis.values import Setting, Values, values_of_ranks
 from rewright.ir.graph import Graph
 from rewright.ir.types import DType
 from rewright.ops.base import integer_limits
-from rewright.ops.facts import Facts, between, integer_range, is_no_number, meet
+from rewright.ops.facts import Facts, facts_between, integer_range, is_no_number, meet
 from rewright.proof.rewriting.parts import number_of
 from rewright.proof.wrapping import SHORT
 
@@ -67,7 +67,7 @@ def facts_within(graph: Graph, within: Within, *, counts: bool = False) -> list[
         for position, node in enumerate(graph.nodes):
             values.step(position)
             if position in values.wraps and node.type.dtype in SHORT:
-                values.assume(position, between(-math.inf, math.inf, whole=True))
+                values.assume(position, facts_between(-math.inf, math.inf, whole=True))
     else:
         (values,) = values_of_ranks([graph], Setting(assumes=True), [known(graph, within)])
     return [values.facts[position] for position in range(len(graph.nodes))]
@@ -77,11 +77,11 @@ def known(graph: Graph, within: Within) -> Mapping[int, Facts]:
     """What is assumed of nodes, by position."""
     found: dict[int, Facts] = {}
     for name, low, high in within.inputs:
-        found[graph.inputs[name]] = between(low, high, whole=True)
+        found[graph.inputs[name]] = facts_between(low, high, whole=True)
     for position in within.casts:
         source = fitting(graph, position)
         if source is not None:
-            own = between(*integer_limits(graph.nodes[position].type.dtype))
+            own = facts_between(*integer_limits(graph.nodes[position].type.dtype))
             found[source] = meet(found[source], own) if source in found else own
     return found
 

@@ -25,7 +25,9 @@ class Worn:
     def __init__(self, graph: Graph) -> None:
         self._times = [0] * len(graph.nodes)
 
-    def by(self, stage: Stage, taken: Mapping[str, Sequence[Taken]], made: Graph, places: Mapping[int, int]) -> bool:
+    def follow(
+        self, stage: Stage, taken: Mapping[str, Sequence[Taken]], made: Graph, places: Mapping[int, int]
+    ) -> bool:
         """Go on to the program that a stage made; whether no number went through too many steps.
 
         ``places`` says where the nodes from before are, or what was put in for them.

@@ -40,7 +40,7 @@ def as_tensor(value: Value, name: Callable[[int], int] = int) -> Tensor:
     return language.View(value.dims, tuple(addends))
 
 
-def claimed(proof: Proof, program: int, position: int) -> Tensor | None:
+def claim_at(proof: Proof, program: int, position: int) -> Tensor | None:
     """What a node is claimed to hold, the sequential program being number 0; None where that is not known."""
     lifted = proof.ranks[program - 1] if program else proof.sequential
     found = lifted.values[position]
@@ -59,7 +59,7 @@ def obligations_of(proof: Proof, relations: Relations) -> Open:
 
 def conditions_of(proof: Proof, asked: Open) -> tuple[str, ...]:
     """The conditions under which a proof holds, in words."""
-    return conditions(asked, partial(claimed, proof))
+    return conditions(asked, partial(claim_at, proof))
 
 
 def _known_inputs(proof: Proof, sequential: Graph) -> Mapping[str, Facts]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from rewright.proof.certificate import Certificate
 from rewright.proof.rewriting.stages import Rewriting
-from rewright.proof.unknowns import Question, said
+from rewright.proof.unknowns import Question, unknown_assumptions
 from rewright.refine.case import Case
 from rewright.refine.rewriting.drafts import Draft
 from rewright.refine.rewriting.steps import Steps
@@ -31,5 +31,5 @@ class Stated:
         steps = Steps()
         stages = (steps.stages(draft, counts=not counts) for draft in self.drafts)
         rewritings = tuple(Rewriting(narrowing=own) for own in stages)
-        more = (*self.question.assumptions, *said(self.question.sequential, core.relations))
+        more = (*self.question.assumptions, *unknown_assumptions(self.question.sequential, core.relations))
         return replace(core, rewritings=rewritings, assumptions=tuple(dict.fromkeys((*core.assumptions, *more))))

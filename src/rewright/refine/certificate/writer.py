@@ -13,7 +13,7 @@ from rewright.claims.language import Access, Definition, Input, Opaque, Region, 
 from rewright.ir.digest import digest
 from rewright.ir.dims import Dim, Shape, product
 from rewright.ir.graph import Graph
-from rewright.ir.memory import uncollected
+from rewright.ir.memory import pause_garbage_collection
 from rewright.ir.operator import Operator
 from rewright.ir.placement import Placement, RankProgram
 from rewright.lifting.journal import SEQUENTIAL, Again, Entry, Journal
@@ -24,15 +24,15 @@ from rewright.lifting.terms.value import Value
 from rewright.proof.certificate import Block, Certificate, Meeting, Output, RangeFact, Repetition, Step
 from rewright.proof.conditions import Open
 from rewright.proof.facts import assumptions, why_not
-from rewright.refine.certificate.claims import NotCertified, as_tensor, claimed
-from rewright.refine.check import Law, Proof, written
+from rewright.refine.certificate.claims import NotCertified, as_tensor, claim_at
+from rewright.refine.check import Law, Proof, prove_with_journal
 from rewright.refine.relations.equations import Equation, Joined, Layout, layout_of
 from rewright.refine.relations.known import Relations
 
 _SECONDS = 5.0
 """For one fact about an input."""
 _SECONDS_FOR_COMPUTED = 2.0
-"""For all attempts in vain at facts about what is computed, most of which no step needs."""
+"""For all attempts in vain at facts about what is computed, most of which are needed by no step."""
 _MOST_ARRANGED = 4
 """Windows of more axes are not tried in every order."""
 
@@ -47,7 +47,7 @@ def certificate(
     walks: Walks | None = None,
 ) -> Certificate:
     """Prove once more, first by the law that is known to reach it, and write every step down. Raises NotCertified."""
-    proof = written(sequential, program, relations, expected, law, walks)
+    proof = prove_with_journal(sequential, program, relations, expected, law, walks)
     if proof.failed or not proof.ranks:
         raise NotCertified("the proof failed when it was made again with a journal")
     return write_down(sequential, program, proof, relations, asked)
@@ -59,7 +59,7 @@ def write_down(
     """A proof with a journal as a certificate, whether it reaches its end or not."""
     if proof.lifter.journal is None:
         raise NotCertified("a proof without a journal says nothing of its steps")
-    with uncollected():
+    with pause_garbage_collection():
         return _Writer(sequential, program, proof, proof.lifter.journal).write(relations, asked)
 
 
@@ -108,7 +108,7 @@ class _Writer:
     ) -> tuple[str, ...]:
         summed = {name for name, held in relations.placements.items() if held.partial}
         graphs = self._sequential, *self._program.graphs
-        return assumptions(graphs, facts, terms, partial(claimed, self._proof), summed, asked)
+        return assumptions(graphs, facts, terms, partial(claim_at, self._proof), summed, asked)
 
     def _output(self, name: str, placement: Placement) -> Output:
         return Output(placement, tuple(self._names[term] for term in self._proof.looked_into[name]))

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from rewright import ops
-from rewright.analysis.moving import laid_out, moved
+from rewright.analysis.moving import laid_out, moved_operands
 from rewright.blame.divergence import Divergence, Search
 from rewright.blame.editing import Site
 from rewright.blame.places import Place
@@ -82,4 +82,6 @@ def _is_linear(graph: Graph, node: Node, read: int) -> bool:
     """Whether a node is linear in an operand; by what it sorts it is not."""
     if isinstance(node.op, ops.Multiply | ops.Divide):
         return any(isinstance(graph.nodes[laid_out(graph, p)].op, ops.Constant) for p in node.operands)
-    return isinstance(node.op, ops.Linear) or (read in moved(node) and not isinstance(node.op, ops.Sort | ops.TopK))
+    return isinstance(node.op, ops.Linear) or (
+        read in moved_operands(node) and not isinstance(node.op, ops.Sort | ops.TopK)
+    )

@@ -1,4 +1,4 @@
-"""Programs looked at up to one place, and from that place on: how failures behind one another are told apart.
+"""Programs looked at up to one place, and from that place on: how consecutive failures are separated.
 
 Where the ranks should hold a tensor is the end of everything before it, and the beginning of everything behind it.
 With the tensor as one more output a repair can be proved there, whatever goes wrong later; with it as an input, which
@@ -41,7 +41,7 @@ def up_to(case: Case, ran: Ran, cut: Cut) -> tuple[Case, Ran]:
     return at, replace(ran, twin=twin)
 
 
-def without(program: RankProgram) -> RankProgram:
+def drop_extra_output(program: RankProgram) -> RankProgram:
     """A program without the extra output."""
     graphs = tuple(
         replace(graph, outputs={name: p for name, p in graph.outputs.items() if name != HERE})

@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 from itertools import chain, islice
 
 from rewright import ops
-from rewright.blame.counterparts import mended
+from rewright.blame.counterparts import replacements
 from rewright.blame.divergence import CONVINCING, Divergence, Search
 from rewright.blame.editing import Site, site_of
 from rewright.blame.localise import Localiser, Parting
-from rewright.blame.repairs import Repair, repaired
+from rewright.blame.repairs import Repair, apply_edits
 from rewright.blame.slips import slips
-from rewright.blame.wording import Teller, named
+from rewright.blame.wording import Teller, describe_node
 from rewright.ir.graph import NO_SPAN
 from rewright.ir.types import SourceSpan
 from rewright.refine.case import Case, Ran
@@ -26,7 +26,7 @@ from rewright.refine.twin.twin import Twin
 from rewright.refine.verdict import Finding, OutputRelation, Where
 
 _MOST_PLACES = 3
-"""Later places usually follow from the first; they are told only up to a readable number."""
+"""Later places usually follow from the first; only a readable number of them is reported."""
 _MOST_SLIPS = 96
 
 
@@ -62,14 +62,14 @@ def spots_of(case: Case, proof: Proof, ran: Ran) -> list[Spot]:
 
 def _by_memory(case: Case, proof: Proof, ran: Ran) -> Iterator[Spot]:
     """Where ranks read memory before it is written, if outputs change with what is in it."""
-    spoiled = [] if ran.twin is None else ran.twin.spoiled()
+    spoiled = [] if ran.twin is None else ran.twin.spoiled_outputs()
     outputs = tuple(name for name in _by_importance(proof.failed) if name in spoiled)
     for reading in readings(case.program, outputs)[:_MOST_PLACES] if outputs else ():
         message = f"{reading} ({_wrong(outputs)})"
         wanted, held = "what is written there", "what was there before, or a part of both"
         where = Where(None, reading.rank, reading.position)
         finding = Finding(reading.kind, message, None, reading.place, wanted, held, None, None, where=where)
-        repair = reading.mended(case.program)
+        repair = reading.add_waits(case.program)
         yield Spot(finding, outputs, () if repair is None else (repair,), is_sure=True)
 
 
@@ -78,7 +78,7 @@ def _by_values(case: Case, proof: Proof, ran: Ran, *, guess: bool = False) -> It
     if not ran.is_different or ran.twin is None:
         return
     search = search_trial(ran.twin, ran.result)
-    expected = ran.expected(case)
+    expected = ran.expected_outputs(case)
     remaining = [name for name in _by_importance(proof.failed) if name in ran.result.wrong_outputs]
     for _ in range(_MOST_PLACES):
         found = search.first(remaining, expected, guess=guess) if search is not None and remaining else None
@@ -98,11 +98,11 @@ def _by_values(case: Case, proof: Proof, ran: Ran, *, guess: bool = False) -> It
 
 
 def _spot_by_values(case: Case, ran: Ran, search: Search, found: Divergence, outputs: Sequence[str]) -> Spot:
-    expected = ran.expected(case)
+    expected = ran.expected_outputs(case)
     told = Teller(search).tell(found)
     wanted = str(expected[found.output]) if found.cause == "output" and found.output in expected else told.expected
     sites = [dict(enumerate(place)) for place in told.places]
-    repairs = chain(mended(case.sequential, case.program, search, found), nearby(case, ran, sites, outputs))
+    repairs = chain(replacements(case.sequential, case.program, search, found), nearby(case, ran, sites, outputs))
     where = Where(told.position, told.rank, told.shown[told.rank])
     finding = _finding(case, where, told.kind, f"{told.message} ({_wrong(outputs)})", wanted, told.found)
     sure = found.is_shown and found.cause != "moved"
@@ -139,10 +139,10 @@ def _spot_by_terms(
 ) -> Spot:
     origin = localiser.origin(parting)
     partial = bool(parting.partial) or "Partial" in relation.placement
-    mail = next((m for one in (parting, origin) if one and (m := localiser.received(one.rank, one.position))), None)
+    mail = next((m for one in (parting, origin) if one and (m := localiser.message_of(one.rank, one.position))), None)
     if mail is not None and origin is not None:
         origin, partial = None, False  # what one rank makes of a message is no addend that others have the rest of
-    what = named(parting.node)
+    what = describe_node(parting.node)
     if parting.is_end and "Partial" not in relation.placement:
         origin, partial = None, False
         message = (
@@ -206,7 +206,7 @@ def _at_slip(case: Case, twin: Twin, spot: Spot) -> Spot | None:
     at = replace(spot.finding.where, rank=rank, distributed=position)
     finding = replace(spot.finding, kind=kind, message=message, distributed=node.span, where=at)
     finding = replace(finding, expected=expected, found=held)
-    return Spot(finding, spot.outputs, repaired(case.program, [found]), (found.site,), True)
+    return Spot(finding, spot.outputs, apply_edits(case.program, [found]), (found.site,), True)
 
 
 def _wrong(outputs: Sequence[str]) -> str:

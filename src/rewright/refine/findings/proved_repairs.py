@@ -9,7 +9,7 @@ from functools import cache, partial
 from itertools import islice
 
 from rewright.blame.editing import Site, edit_program
-from rewright.blame.repairs import Edit, Repair, candidates, confirmed
+from rewright.blame.repairs import Edit, Repair, candidates, confirm_repairs
 from rewright.ir.errors import RewrightError, TypeMismatch
 from rewright.ir.graph import Graph, Node
 from rewright.ir.placement import RankProgram
@@ -71,7 +71,7 @@ def nearby(case: Case, ran: Ran, sites: Iterable[Site], outputs: Sequence[str]) 
             yield from islice(candidates(case.program, site), _MOST_REPAIRS)
         else:
             agrees = partial(twin.agrees_with, expect=case.expected, outputs=outputs)
-            yield from confirmed(case.program, twin.program, site, agrees, _MOST_REPAIRS)
+            yield from confirm_repairs(case.program, twin.program, site, agrees, _MOST_REPAIRS)
 
 
 def everywhere(case: Case, mended: Mended, deadline: float | None) -> Mended | None:
@@ -80,7 +80,7 @@ def everywhere(case: Case, mended: Mended, deadline: float | None) -> Mended | N
     None where it was no edit of one node, where there is no such place, or where it makes no more outputs right.
     """
     edit = mended.repair.edit
-    found = alike(case.program, edit) if edit is not None else {}
+    found = equal_places(case.program, edit) if edit is not None else {}
     if edit is None or not found:
         return None
     program = case.program
@@ -96,7 +96,7 @@ def everywhere(case: Case, mended: Mended, deadline: float | None) -> Mended | N
     return Mended(replace(mended.repair, program=program), again, tuple(found))
 
 
-def alike(program: RankProgram, edit: Edit) -> dict[str, Site]:
+def equal_places(program: RankProgram, edit: Edit) -> dict[str, Site]:
     """The other places of an edit's source line, by module path: the same operator, as often as there."""
     found: dict[str, Site] = {}
     for rank, position in edit.site.items():

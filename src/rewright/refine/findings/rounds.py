@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from itertools import chain
 
 from rewright import ops
-from rewright.blame.counterparts import mended as like_counterpart
-from rewright.blame.counterparts import unlike
+from rewright.blame.counterparts import nearby_attributes
+from rewright.blame.counterparts import replacements as like_counterpart
 from rewright.blame.editing import same_occurrence
 from rewright.blame.localise import Localiser
 from rewright.blame.nearest_law import why_not
@@ -19,11 +19,11 @@ from rewright.ir.types import SourceSpan
 from rewright.refine.case import Case, Ran
 from rewright.refine.check import Proof
 from rewright.refine.findings.cuts import Cut
-from rewright.refine.findings.cutting import HERE, from_there, up_to, without
+from rewright.refine.findings.cutting import HERE, drop_extra_output, from_there, up_to
 from rewright.refine.findings.explain import Spot, output_finding, spots_of
 from rewright.refine.findings.proved_repairs import Mended, everywhere, nearby, proof_of, proved_repair
 from rewright.refine.findings.values import search_trial
-from rewright.refine.running import compare, concluded, smallest
+from rewright.refine.running import compare, conclude_from_values, smallest
 from rewright.refine.verdict import Finding
 
 _MOST_ROUNDS = 12
@@ -74,7 +74,7 @@ def findings(
         case, proof = step.case, step.proof
         if not proof.failed:
             return _merged(found, []), _notes(found)
-        ran = concluded(case, compare(case), proof)
+        ran = conclude_from_values(case, compare(case), proof)
     return _merged(found, []), (*_notes(found), f"the search ended after {_MOST_ROUNDS} failures; mend these first")
 
 
@@ -112,7 +112,7 @@ def _step(case: Case, proof: Proof, ran: Ran, spot: Spot, deadline: float | None
     """Mend a failure by a repair that was proved, else take the tensor there as right."""
     mended = _repair(case, proof, ran, spot, deadline, number)
     if mended is not None:
-        return _Step(replace(case, program=without(mended.repair.program)), mended.proof, mended)
+        return _Step(replace(case, program=drop_extra_output(mended.repair.program)), mended.proof, mended)
     if spot.finding.kind == "wrong_placement":
         expected = {name: p for name, p in case.expected.items() if name not in spot.outputs}
         rest = replace(case, expected=expected)
@@ -144,7 +144,7 @@ def _repair_there(case: Case, proof: Proof, ran: Ran, spot: Spot, cut: Cut, dead
     likely: Iterator[Repair] = iter(())
     if spot.search is not None and spot.divergence is not None:
         likely = like_counterpart(at.sequential, at.program, spot.search, spot.divergence)
-    likely = chain(likely, unlike(at.sequential, at.program, cut.sequential, cut.place))
+    likely = chain(likely, nearby_attributes(at.sequential, at.program, cut.sequential, cut.place))
     repairs = chain(likely, nearby(at, ran_at, spot.sites, [HERE]))
     there = proved_repair(at, [*proof.failed, HERE], repairs, [HERE], deadline)
     if there is None or not there.proof.failed:

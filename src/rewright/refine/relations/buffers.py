@@ -28,7 +28,7 @@ def with_buffers(
     graphs = distributed.graphs if isinstance(distributed, RankProgram) else distributed
     known = {name for name in sequential.inputs if any(name == p or fnmatchcase(name, p) for p in given or {})}
     for rank, graph in enumerate(graphs):
-        other = apart(sequential, graph, known)
+        other = differing_buffers(sequential, graph, known)
         if other:
             reason = (
                 f"{other[0]} is a buffer that held other values on rank {rank} than on one device when the programs "
@@ -36,10 +36,10 @@ def with_buffers(
             )
             return replace(verdict, status="unknown", reason=reason, certify=None)
     unseen = dict.fromkeys(name for graph in graphs for name in not_seen(sequential, graph, known))
-    return replace(verdict, assumptions=(*verdict.assumptions, *told(list(unseen))))
+    return replace(verdict, assumptions=(*verdict.assumptions, *assumptions(list(unseen))))
 
 
-def apart(left: Graph, right: Graph, known: Collection[str]) -> list[str]:
+def differing_buffers(left: Graph, right: Graph, known: Collection[str]) -> list[str]:
     """Buffers that both programs read under one name and that held other values; without those ``known``."""
     return [name for name, (mine, other) in _both(left, right, known).items() if mine and other and mine != other]
 
@@ -49,7 +49,7 @@ def not_seen(left: Graph, right: Graph, known: Collection[str]) -> list[str]:
     return [name for name, (mine, other) in _both(left, right, known).items() if not (mine and other)]
 
 
-def told(names: Sequence[str]) -> tuple[str, ...]:
+def assumptions(names: Sequence[str]) -> tuple[str, ...]:
     """What is taken for granted of buffers whose values were not captured."""
     if not names:
         return ()

@@ -1,4 +1,4 @@
-"""Programs of ranks of which nothing is distributed: what is proved says nothing of a plan."""
+"""Rank programs that distribute nothing: a proof of these says nothing about a plan."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ def tensors_of(equation: Equation) -> set[str]:
     return {match[1] for match in _TENSOR.finditer(equation.text)}
 
 
-def renamed(equation: Equation, name: str) -> Equation:
+def rename_equation(equation: Equation, name: str) -> Equation:
     """The same of tensors of another name, where the ranks' tensors are named like the sequential one."""
     text = _TENSOR.sub(lambda m: f"{name}@{m[2]}" if m[1] == equation.name else m[0], equation.text)
     return Equation(name, text)
@@ -260,4 +260,4 @@ class _Reader:
         return RewrightError(f"the equation {self.equation.name!r} = {self.equation.text!r} {what}")
 
 
-__all__ = ["Block", "Equation", "Joined", "Layout", "Of", "Pieces", "View", "layout_of", "renamed", "solve"]
+__all__ = ["Block", "Equation", "Joined", "Layout", "Of", "Pieces", "View", "layout_of", "rename_equation", "solve"]

@@ -131,7 +131,7 @@ def _partial(
     addends = terms.input(f"{name}, by addend", kind.rank + 1)
     count = len(program.mesh.group(0, placement.partial))
     hole = terms.fold("sum", addends, (0,))
-    total = terms.ranged(hole, whole(((0, count),)))
+    total = terms.set_range(hole, whole(((0, count),)))
     dims = tuple((n,) for n in kind.shape)
     axes = tuple((0, ((axis, 1),)) for axis in range(kind.rank))
     found.sequential[name] = View(dims, (Addend(ONE, total, axes),))

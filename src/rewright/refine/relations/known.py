@@ -11,7 +11,7 @@ from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 from rewright.ir.placement import Placement, RankProgram, place, texts_of
 from rewright.ir.unknowns import unknowns, unread
-from rewright.refine.relations.equations import Equation, renamed
+from rewright.refine.relations.equations import Equation, rename_equation
 from rewright.refine.relations.inference import Inferred, by_shapes, decide, note
 from rewright.refine.relations.solving import expectation
 
@@ -76,7 +76,7 @@ def input_relations(sequential: Graph, program: RankProgram, given: Given | None
     return Relations(known, tuple(equations), Inferred(found))
 
 
-def settled(
+def complete_relations(
     sequential: Graph, program: RankProgram, relations: Relations, expected: Mapping[str, Placement]
 ) -> Relations:
     """The relations with one placement for every inferred input, execution deciding where shapes leave a choice."""
@@ -103,7 +103,7 @@ def output_expectations(
         parameter = name.removeprefix("grad:")
         if parameter != name and name not in expected and parameter in program.inputs:
             expected[name] = program.inputs[parameter]
-        own = [renamed(e, name) for e in equations if name in (f"grad:{e.name}", f"updated:{e.name}")]
+        own = [rename_equation(e, name) for e in equations if name in (f"grad:{e.name}", f"updated:{e.name}")]
         if own and name not in expected:
             expected |= _alike(name, own, sequential, program)
     for pattern, what in (given or {}).items():

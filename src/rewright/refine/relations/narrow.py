@@ -13,14 +13,14 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from rewright import ops
-from rewright.analysis.moving import moved
+from rewright.analysis.moving import moved_operands
 from rewright.interp.counting import value_classes
 from rewright.ir.graph import Graph, GraphBuilder, Node
 from rewright.ir.placement import RankProgram
 from rewright.ir.rebuilding import kept_places
 from rewright.ir.types import DType
 from rewright.ops.facts import Facts, fits
-from rewright.proof.rewriting.replay import Step, assumed
+from rewright.proof.rewriting.replay import Step, stage_assumptions
 from rewright.proof.rewriting.within import NOWHERE, Within, facts_within, fitting, sentences
 from rewright.proof.unknowns import Question
 from rewright.refine.rewriting.drafts import Draft, graphs_of
@@ -45,7 +45,7 @@ class Narrow:
     drafts: tuple[Draft, ...]
 
 
-def narrowed(question: Question, held: Collection[str]) -> Narrow | None:
+def narrow_question(question: Question, held: Collection[str]) -> Narrow | None:
     """The question where numbers are in range; None where that decides nothing.
 
     ``held`` are the inputs of which ranks have numbers that the sequential program has, and no addends of these.
@@ -77,18 +77,18 @@ def _assumed(drafts: Sequence[Draft]) -> tuple[str, ...]:
     for number in range(max(len(draft.changes) for draft in drafts)):
         within = tuple(d.changes[number].within if number < len(d.changes) else NOWHERE for d in drafts)
         steps.append(Step(tuple(_at(d, number) for d in drafts), within, tuple(_at(d, number + 1) for d in drafts)))
-    return assumed(steps)
+    return stage_assumptions(steps)
 
 
 def _at(draft: Draft, number: int) -> Graph:
-    """The program after so many changes."""
+    """The program after a number of changes."""
     return draft.changes[number].before if number < len(draft.changes) else draft.graph
 
 
 def _indices(graph: Graph) -> Iterator[_Hope]:
     """That inputs which are indices as they are given are in range of the smallest axis that they are indices of.
 
-    None of inputs of which a program tells a negative number apart: labels that do not count are meant to be given.
+    None of inputs whose negative numbers a program treats specially: labels that do not count are meant to be given.
     """
     classes = value_classes(graph)
     sizes: dict[str, int] = {}
@@ -133,7 +133,7 @@ def _sources(graph: Graph, position: int) -> Iterator[int]:
         if at in seen or isinstance(node.op, ops.Constant):
             continue
         seen.add(at)
-        sources = moved(node)
+        sources = moved_operands(node)
         if isinstance(node.op, ops.Convert) and graph.nodes[node.operands[0]].type.dtype.is_integer:
             sources = node.operands
         if not sources:
@@ -161,14 +161,14 @@ def _chosen(draft: Draft, within: Within) -> Draft:
     live = kept_places(graph)
 
     def make(builder: GraphBuilder, position: int, node: Node, operands: tuple[int, ...]) -> int | None:
-        made = decided(builder, position, node, operands) if position in live else None
+        made = decide(builder, position, node, operands) if position in live else None
         if made is None:
             is_input = isinstance(node.op, ops.Input)
             made = builder.input(names[position], node.op) if is_input else builder.add(node.op, *operands)
         places[position] = made
         return made
 
-    def decided(builder: GraphBuilder, position: int, node: Node, operands: tuple[int, ...]) -> int | None:
+    def decide(builder: GraphBuilder, position: int, node: Node, operands: tuple[int, ...]) -> int | None:
         if isinstance(node.op, ops.Select):
             truth = _truth(facts[node.operands[0]])
             if truth is None:
@@ -184,7 +184,7 @@ def _chosen(draft: Draft, within: Within) -> Draft:
             return None if truth is None else builder.add(ops.Constant(node.type, (truth,)))
         return None
 
-    found = draft.rebuilt(make, within=within)
+    found = draft.rebuild(make, within=within)
     return _chosen(found, Within(within.inputs)) if taken and found is not draft else draft
 
 

@@ -140,7 +140,7 @@ def is_index(graph: Graph, position: int) -> bool:
     return not any(graph.nodes[at].type.dtype.is_float for at in graph.ancestors([position]))
 
 
-def aligned(sequential: Graph, program: RankProgram, pairing: Pairing) -> tuple[Graph, RankProgram]:
+def align_names(sequential: Graph, program: RankProgram, pairing: Pairing) -> tuple[Graph, RankProgram]:
     """Both programs with one name for what belongs together, for those who explain what does not.
 
     An output without a counterpart goes with the next unclaimed output of the ranks that may be a part of it.
@@ -165,7 +165,7 @@ def _named(graph: Graph) -> Graph:
     return replace(graph, metadata={key: text for key, text in graph.metadata.items() if key != NUMBERED})
 
 
-def told(pairing: Pairing) -> Iterator[str]:
+def unpaired_notes(pairing: Pairing) -> Iterator[str]:
     """What is not compared, in sentences."""
     if pairing.alone:
         yield (

@@ -110,7 +110,7 @@ def _cut(layout: Layout, positions: NDArray[np.intp]) -> list[tuple[Block, NDArr
     return found
 
 
-def filled(shape: Sequence[int], parts: Sequence[Read], inputs: Mapping[str, Array]) -> Array:
+def build_rank_tensor(shape: Sequence[int], parts: Sequence[Read], inputs: Mapping[str, Array]) -> Array:
     """A rank tensor from the sequential inputs."""
     result = np.zeros(tuple(shape), inputs[parts[0].source].dtype)
     for part in parts:

@@ -10,7 +10,7 @@ from rewright.blame.repairs import Repair
 from rewright.ir.graph import Graph, Node
 from rewright.ir.placement import RankProgram
 from rewright.ir.types import SourceSpan
-from rewright.proof.unwritten import unwritten
+from rewright.proof.unwritten import unwritten_places
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Reading:
             return f"{does} what the {self.collective} at {self.made} writes, and nothing waits for it before"
         return f"{does} memory of {self.made} that nothing was written to"
 
-    def mended(self, program: RankProgram) -> Repair | None:
+    def add_waits(self, program: RankProgram) -> Repair | None:
         """All that is begun and not waited for, waited for at once; None where that is not what is missing."""
         if not self.collective or self.overwritten:
             return None
@@ -71,7 +71,7 @@ def readings(program: RankProgram, outputs: Collection[str]) -> list[Reading]:
 
 def made_of_memory(sequential: Graph, outputs: Collection[str]) -> str:
     """Why nothing can be said of outputs that are all made of unwritten memory; empty where one is not."""
-    memory = unwritten(sequential)
+    memory = unwritten_places(sequential)
     if not memory or not outputs:
         return ""
     reached: dict[int, int] = {position: position for position in memory}

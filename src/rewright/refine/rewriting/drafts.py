@@ -14,7 +14,7 @@ from rewright import ops
 from rewright.analysis.ends import Bound
 from rewright.analysis.moving import LAYING_OUT
 from rewright.ir.graph import Graph, GraphBuilder, Node
-from rewright.ir.rebuilding import Maker, kept_places, pruned, with_places
+from rewright.ir.rebuilding import Maker, kept_places, remove_dead_nodes, with_places
 from rewright.ir.text import print_attributes
 from rewright.ops.facts import Facts
 from rewright.proof.rewriting.laws import LAWS, as_maker
@@ -22,7 +22,7 @@ from rewright.proof.rewriting.laws import Maker as MakerByLaw
 from rewright.proof.rewriting.parts import copy_nodes
 from rewright.proof.rewriting.stages import Put, with_parts
 from rewright.proof.rewriting.within import NOWHERE, Within, facts_within
-from rewright.proof.wrapping import counted
+from rewright.proof.wrapping import insert_wrapping
 
 
 @dataclass(frozen=True)
@@ -47,10 +47,10 @@ class Draft:
     graph: Graph
     changes: tuple[Change, ...] = ()
     counted_after: int | None = None
-    """After so many changes arithmetic of short integers was written out; None where it was not yet."""
+    """The number of changes before arithmetic of short integers was written out; None where it was not yet."""
 
-    def rebuilt(self, make: Maker, law: str = "", within: Within = NOWHERE) -> Draft:
-        """The program with some nodes made anew, as :func:`rewright.ir.rebuilding.rebuilt` has it."""
+    def rebuild(self, make: Maker, law: str = "", within: Within = NOWHERE) -> Draft:
+        """The program with some nodes made anew, as :func:`rewright.ir.rebuilding.rebuild` has it."""
         after, places = with_places(self.graph, make)
         puts = dict(_puts(self.graph, after, places))
         if not puts:
@@ -64,20 +64,20 @@ class Draft:
         ``law`` is that of this program, if it is known already.
         """
         make = law or LAWS[name](self.graph, self.facts)
-        return self.rebuilt(as_maker(self.graph, make, positions), name)
+        return self.rebuild(as_maker(self.graph, make, positions), name)
 
     @cached_property
     def facts(self) -> Sequence[Facts]:
         """What every node may be wherever the program is defined, as the checker knows it."""
         return facts_within(self.graph, NOWHERE, counts=self.counted_after is not None)
 
-    def pruned(self) -> Draft:
+    def remove_dead_nodes(self) -> Draft:
         """The program without nodes that neither an output nor another rank needs."""
-        return replace(self, graph=pruned(self.graph))
+        return replace(self, graph=remove_dead_nodes(self.graph))
 
-    def counted(self, ranges: Mapping[str, Bound] | None) -> Draft:
+    def insert_wrapping(self, ranges: Mapping[str, Bound] | None) -> Draft:
         """The program with arithmetic of short integers written out; as it is where there are no ``ranges``."""
-        graph = self.graph if ranges is None else counted(self.graph, ranges)
+        graph = self.graph if ranges is None else insert_wrapping(self.graph, ranges)
         return replace(self, graph=graph, counted_after=len(self.changes))
 
 

@@ -15,7 +15,7 @@ from rewright.ir.graph import Graph, GraphBuilder
 from rewright.ops.facts import UNKNOWN, Facts, of_dtype
 from rewright.proof.rewriting.evidence import LAW, NUMBERS, PROVED, Checked
 from rewright.proof.rewriting.lemma import Given, Lemma
-from rewright.proof.rewriting.numbers.closed import Taken, closed
+from rewright.proof.rewriting.numbers.closed import Taken, compare_closed
 from rewright.proof.rewriting.parts import depends_on_inputs
 from rewright.proof.rewriting.stages import Put, Rewriting, Splice, Stage
 from rewright.refine.rewriting.drafts import Change, Draft
@@ -28,7 +28,7 @@ _PLACED = "the rewrite of {0} at {1} is not shown to compute the same: {2}"
 
 
 class NotShown(RewrightError):
-    """A step of which nothing that the checker knows says that it computes the same."""
+    """Raised for a step that nothing in the checker proves to compute the same."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Steps:
 
     checked: Checked = field(default_factory=Checked)
 
-    def taken(self, draft: Draft) -> Iterator[Taken]:
+    def premises(self, draft: Draft) -> Iterator[Taken]:
         """What the numbers of a draft take for granted; what is not a number takes nothing."""
         for change in draft.changes:
             puts = {position: put for position, put in change.puts.items() if not put.leaves}
@@ -73,13 +73,13 @@ class Steps:
         return Rewriting(tuple(stages[:count]), tuple(stages[count:]))
 
     def stages(self, draft: Draft, *, counts: bool) -> tuple[Stage, ...]:
-        """The stages of a draft, short integers of which have no end with ``counts``; raises NotShown."""
+        """The stages of a draft, whose short integers are unbounded with ``counts``; raises NotShown."""
         return tuple(self._stage(change, counts=counts) for change in draft.changes)
 
     def _numbers(self, lemma: Lemma) -> tuple[Taken, ...] | None:
         known = self.checked.taken
         if lemma.key not in known:
-            found = closed(lemma)
+            found = compare_closed(lemma)
             if found is None:
                 return None
             known[lemma.key] = found

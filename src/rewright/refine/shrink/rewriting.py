@@ -67,11 +67,11 @@ class Rewriter:
         rewrite = _REWRITES.get(type(op))
         return rewrite(self, node, op) if rewrite else op
 
-    def scaled(self, source: int, numbers: Sequence[Any]) -> tuple[int, ...]:
+    def scale_each(self, source: int, numbers: Sequence[Any]) -> tuple[int, ...]:
         """One length or position for each axis of a node, at the small sizes."""
-        return tuple(self.signed(source, axis, number(n)) for axis, n in enumerate(numbers))
+        return tuple(self.scale_signed(source, axis, number(n)) for axis, n in enumerate(numbers))
 
-    def signed(self, source: int, axis: int, length: int) -> int:
+    def scale_signed(self, source: int, axis: int, length: int) -> int:
         """A length that may be negative, as in padding."""
         scaled = self.scale(source, axis)(abs(length))
         return scaled if length >= 0 else -scaled
@@ -111,23 +111,23 @@ def small_placement(placement: Placement, scales: Sequence[Scale]) -> Placement:
 
 def _slice(rewriter: Rewriter, node: Node, op: ops.Slice) -> Operator:
     source = node.operands[0]
-    return replace(op, start=rewriter.scaled(source, op.start), limit=rewriter.scaled(source, op.limit))
+    return replace(op, start=rewriter.scale_each(source, op.start), limit=rewriter.scale_each(source, op.limit))
 
 
 def _pad(rewriter: Rewriter, node: Node, op: ops.Pad) -> Operator:
     source = node.operands[0]
-    return replace(op, low=rewriter.scaled(source, op.low), high=rewriter.scaled(source, op.high))
+    return replace(op, low=rewriter.scale_each(source, op.low), high=rewriter.scale_each(source, op.high))
 
 
 def _window(rewriter: Rewriter, node: Node, op: ops.ReduceWindow) -> Operator:
     source = node.operands[0]
-    low = rewriter.scaled(source, [pair[0] for pair in op.padding])
-    high = rewriter.scaled(source, [pair[1] for pair in op.padding])
-    return replace(op, window=rewriter.scaled(source, op.window), padding=tuple(zip(low, high, strict=True)))
+    low = rewriter.scale_each(source, [pair[0] for pair in op.padding])
+    high = rewriter.scale_each(source, [pair[1] for pair in op.padding])
+    return replace(op, window=rewriter.scale_each(source, op.window), padding=tuple(zip(low, high, strict=True)))
 
 
 def _gather(rewriter: Rewriter, node: Node, op: ops.Gather) -> Operator:
-    return replace(op, slice_sizes=rewriter.scaled(node.operands[0], op.slice_sizes))
+    return replace(op, slice_sizes=rewriter.scale_each(node.operands[0], op.slice_sizes))
 
 
 def _exchange(rewriter: Rewriter, node: Node, op: ops.AllToAll) -> Operator:

@@ -42,7 +42,7 @@ class AxisSpace:
         """Integers in the programs that are compared with or added to positions along an axis."""
         self.merges: list[Merge] = []
         self.sums: list[tuple[int, int, tuple[int, ...]]] = []
-        """Axis, total, parts: lengths along one component of which the first is the sum of the others."""
+        """Axis, total, parts: lengths along one component; the total is the sum of the parts."""
         self.pins: set[int] = set()
         """Axes that have to keep their sizes."""
         self.tokens: set[int] = set()

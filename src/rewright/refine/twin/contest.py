@@ -23,8 +23,8 @@ from rewright.ir.placement import Placement
 from rewright.ops.base import Array
 from rewright.ops.facts import DIGITS
 from rewright.refine.shrink.shrinking import elements
-from rewright.refine.twin.culprits import overflows, uncastable, undefined, wrapping
-from rewright.refine.twin.elements import Outputs, Part, clearly_differing, parts, unexplained, worst
+from rewright.refine.twin.culprits import overflows, uncastable, undefined_nodes, wrapping
+from rewright.refine.twin.elements import Outputs, Part, clearly_differing, parts, unexplained_elements, worst
 from rewright.refine.twin.twin import Twin
 from rewright.refine.verdict import Counterexample
 
@@ -39,7 +39,7 @@ _EFFORT, _STEPS = 1 << 25, 5000
 """Elements and operators that are computed in all draws together, more or less."""
 _FEWEST = 2
 _CLEAR = 16
-"""Whole numbers are others, and not only rounded, where results differ by so many units of the last digit."""
+"""Results that differ by this many units in the last digit differ by more than rounding."""
 _ON = {
     Kind.USUAL: "random inputs",
     Kind.CONSTANTS: "inputs at or near the constants of the programs",
@@ -121,12 +121,12 @@ class Contest:
     def first(self, *, thorough: bool) -> Contradiction | None:
         """The first draw that tells the programs apart."""
         for draw in self.draws(thorough=thorough):
-            found = self.tried(draw)
+            found = self.try_draw(draw)
             if found is not None:
                 return found
         return None
 
-    def tried(self, draw: Draw) -> Contradiction | None:
+    def try_draw(self, draw: Draw) -> Contradiction | None:
         """What a draw says; None where nothing can be run on it, or no output differs."""
         try:
             ran = self._run(draw)
@@ -151,7 +151,7 @@ class Contest:
                 return None  # it reads out of range, and nothing is claimed
             if any(np.isfinite(value).any() or not value.size for value in sequential.values()):
                 break
-        held = self.twin.held(inputs, draw.seed, draw.trial)
+        held = self.twin.rank_values(inputs, draw.seed, draw.trial)
         ranks = run_ranks(self.twin.program.graphs, held, schedule=self.twin.schedule, settle=notes[1:])
         found = self._parts((sequential, [rank.outputs for rank in ranks]))
         return _Ran(inputs, held, found, any(note.changed for note in notes))
@@ -174,7 +174,7 @@ class Contest:
 
     def _of_values(self, draw: Draw, ran: _Ran) -> Contradiction | None:
         try:
-            masks = unexplained(
+            masks = unexplained_elements(
                 ran.parts, lambda seed: self._again(ran, [coarse(seed, graph) for graph in self._graphs])
             )
         except RewrightError:
@@ -209,7 +209,7 @@ class Contest:
         part, where = shown
         found = [(g, p) for g, held in pairs for p in uncastable(g, held)]
         if not found and not np.isfinite([part.expected[where], part.held[where]]).all():
-            found = [(g, p) for g, held in pairs for p in undefined(g, held, poles=draw.kind in RARE)]
+            found = [(g, p) for g, held in pairs for p in undefined_nodes(g, held, poles=draw.kind in RARE)]
         if found:
             named = _named(*found[0])
             told = f"where {named} has no finite result"

@@ -15,7 +15,7 @@ _USUAL = 30.0
 """A function of smaller numbers is infinite at a pole alone, and not because its value is too large for a float."""
 
 
-def undefined(graph: Graph, values: Mapping[int, Array], *, poles: bool) -> Iterator[int]:
+def undefined_nodes(graph: Graph, values: Mapping[int, Array], *, poles: bool) -> Iterator[int]:
     """Nodes that make no number of finite ones; with ``poles`` also those that make infinite ones of usual ones."""
     for position, value, operands in _floats(graph, values):
         bad = np.isnan(value)
@@ -26,7 +26,7 @@ def undefined(graph: Graph, values: Mapping[int, Array], *, poles: bool) -> Iter
 
 
 def uncastable(graph: Graph, values: Mapping[int, Array]) -> Iterator[int]:
-    """Casts of floats to integers that do not hold them, of which every machine makes something else."""
+    """Casts of floats to integers that do not fit: the result depends on the machine."""
     for position, node in enumerate(graph.nodes):
         kind = node.type.dtype
         if isinstance(node.op, ops.Convert) and kind.is_integer and values[node.operands[0]].dtype.kind == "f":
@@ -37,7 +37,7 @@ def uncastable(graph: Graph, values: Mapping[int, Array]) -> Iterator[int]:
 
 
 def overflows(graph: Graph, values: Mapping[int, Array], *, or_vanishes: bool = False) -> bool:
-    """Whether a node has a result that is too large for a float, or else too close to nought."""
+    """Whether a node has a result that is too large for a float, or else too close to zero."""
     return any(
         bool(((np.isinf(value) | (or_vanishes & (value == 0))) & _finite(value, read) & _is_far(value, read)).any())
         for _, value, read in _floats(graph, values)
@@ -62,14 +62,14 @@ def _finite(value: Array, operands: Sequence[Array]) -> Array:
 
 
 def _is_far(value: Array, operands: Sequence[Array]) -> Array:
-    """For every element whether it is made of a number that is far from nought, and of no nought."""
-    large, nought = np.zeros(value.shape, np.bool_), np.zeros(value.shape, np.bool_)
+    """For every element whether it is made of a number that is far from zero, and of no zero."""
+    large, zero = np.zeros(value.shape, np.bool_), np.zeros(value.shape, np.bool_)
     for x in operands:
         if x.dtype.kind == "f":
             alike = x.shape == value.shape
             large |= np.abs(x) > _USUAL if alike else bool((np.abs(x) > _USUAL).any())
-            nought |= x == 0 if alike else False
-    return large & ~nought
+            zero |= x == 0 if alike else False
+    return large & ~zero
 
 
 def wrapping(graph: Graph, values: Mapping[int, Array]) -> Iterator[int]:

@@ -16,7 +16,7 @@ from rewright.ops.base import Array
 _CLOSE = 1e-5
 """Numbers closer than this, relative to their own size, are one number that was rounded."""
 _TIMES = 8
-"""A difference is none of rounding where it is so many times what coarse rounding changes."""
+"""A difference this many times larger than what coarse rounding changes is no rounding error."""
 _RUNS = 4
 
 
@@ -80,7 +80,7 @@ def differing(part: Part) -> Array:
     return ~same
 
 
-def unexplained(found: Sequence[Part], again: Callable[[int], list[Part]]) -> list[Array]:
+def unexplained_elements(found: Sequence[Part], again: Callable[[int], list[Part]]) -> list[Array]:
     """For every part the elements that differ by more than coarse rounding of both programs changes them.
 
     Args:

@@ -12,7 +12,7 @@ from rewright import ops
 from rewright.interp.settling import shortest, whole_nodes
 from rewright.ir.graph import Graph
 from rewright.ir.placement import Placement, RankProgram
-from rewright.ir.sizes import size_symbols, substituted, with_sizes
+from rewright.ir.sizes import size_symbols, substitute_sizes, with_sizes
 
 PRIMES = (2, 3, 5, 7, 11, 13, 17, 19)
 """Sizes that are given to the symbols in alphabetical order: different, so that axes are not confused."""
@@ -42,7 +42,7 @@ def program_at_sizes(program: RankProgram, sizes: Mapping[str, int]) -> RankProg
 
 def placement_at_sizes(placement: Placement, sizes: Mapping[str, int]) -> Placement:
     """A placement with numbers for symbols."""
-    return replace(placement, runs=substituted(placement.runs, sizes))
+    return replace(placement, runs=substitute_sizes(placement.runs, sizes))
 
 
 def further_sizes(graphs: Sequence[Graph]) -> list[dict[str, int]]:

@@ -22,11 +22,11 @@ from rewright.ir.placement import Placement, RankProgram, place
 from rewright.ir.sizes import size_symbols
 from rewright.ops.agreement import CollectiveMismatch
 from rewright.ops.base import Array, static
-from rewright.refine.relations.solving import Read, Solved, filled
+from rewright.refine.relations.solving import Read, Solved, build_rank_tensor
 from rewright.refine.shrink.shrinking import elements, shrink
 from rewright.refine.twin.resizing import Resize
 from rewright.refine.twin.symbols import at_sizes, default_sizes, program_at_sizes
-from rewright.refine.twin.unspecified import as_inputs, drawn, is_unspecified
+from rewright.refine.twin.unspecified import as_inputs, draw_unwritten, is_unspecified
 from rewright.refine.verdict import Counterexample
 
 
@@ -87,7 +87,7 @@ class Twin:
         """
         expected = dict(self.program.outputs)
         if expect is not None:
-            expected = self.resized(expect)
+            expected = self.rescale(expect)
         found: TwinResult | None = None
         count = self.draws.trials if trials is None else trials
         for trial in range(count):
@@ -103,7 +103,7 @@ class Twin:
             found = replace(one, trials=trial + 1, largest_error=error)
         return found or TwinResult(None, "no trial was asked for")
 
-    def resized(self, placements: Mapping[str, Placement]) -> dict[str, Placement]:
+    def rescale(self, placements: Mapping[str, Placement]) -> dict[str, Placement]:
         """Placements of outputs at the sizes of the programs that the twin was made from, at those of the twin."""
         return {name: self._resized(name, p) for name, p in placements.items() if name in self.sequential.outputs}
 
@@ -138,7 +138,7 @@ class Twin:
         except RewrightError as error:
             return TwinResult(None, f"the sequential program cannot be executed: {error}")
         try:
-            held = self.held(inputs, seed, trial)
+            held = self.rank_values(inputs, seed, trial)
             ranks = run_ranks(self.program.graphs, held, keep=keep or None, schedule=self.schedule)
         except RewrightError as error:
             why = f"the sequential program runs, and the distributed one fails: {error}"
@@ -150,20 +150,20 @@ class Twin:
         keep = [frozenset(range(len(graph))) for graph in self.program.graphs]
         return self.run_trial(seed, trial, keep, frozenset(range(len(self.sequential))))
 
-    def held(self, inputs: Mapping[str, Array], seed: int, trial: int) -> list[dict[str, Array]]:
+    def rank_values(self, inputs: Mapping[str, Array], seed: int, trial: int) -> list[dict[str, Array]]:
         """What every rank is given of the inputs, and of memory that nothing was written to; raises RewrightError."""
         generator = np.random.default_rng((seed, trial, 1))
         held = local_inputs(inputs, self.program.inputs, self.program.mesh, generator)
         for (rank, name), parts in self.solved.items():
             graph = self.program.graphs[rank]
             shape = static(name, graph.nodes[graph.inputs[name]].type.shape)
-            held[rank][name] = filled(shape, parts, inputs)
+            held[rank][name] = build_rank_tensor(shape, parts, inputs)
         generator = np.random.default_rng((seed, trial, 2, self.memory))
         for graph, given in zip(self.program.graphs, held, strict=True):
-            given |= drawn(graph, generator)
+            given |= draw_unwritten(graph, generator)
         return held
 
-    def spoiled(self) -> list[str]:
+    def spoiled_outputs(self) -> list[str]:
         """The outputs that change with what is in memory that ranks read before it is written."""
         if not any(map(is_unspecified, chain(*(graph.inputs for graph in self.program.graphs)))):
             return []
@@ -313,7 +313,7 @@ def make_twin(
         return Twin(sequential, program, draws, schedule, resize=Resize(shapes, sizes), solved=solved)
     if solved:
         return Unsupported("the programs are too large to execute, and inputs given by equations are not shrunk")
-    small = shrunk(sequential, program, schedule, Resize(shapes, sizes))
+    small = shrink_programs(sequential, program, schedule, Resize(shapes, sizes))
     left = 0 if isinstance(small, Unsupported) else elements((small.sequential, *small.program.graphs))
     if left > MARGIN * largest:
         return Unsupported(
@@ -323,7 +323,7 @@ def make_twin(
     return small
 
 
-def shrunk(sequential: Graph, program: RankProgram, schedule: Schedule, resize: Resize) -> Twin | Unsupported:
+def shrink_programs(sequential: Graph, program: RankProgram, schedule: Schedule, resize: Resize) -> Twin | Unsupported:
     """The twin of programs at the smallest sizes that are consistent, or why there are none."""
     small = shrink(sequential, program, schedule)
     if isinstance(small, Unsupported):

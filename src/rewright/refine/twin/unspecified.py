@@ -34,7 +34,7 @@ def is_unspecified(name: str) -> bool:
     return name.startswith(_PREFIX)
 
 
-def drawn(graph: Graph, generator: np.random.Generator) -> dict[str, Array]:
+def draw_unwritten(graph: Graph, generator: np.random.Generator) -> dict[str, Array]:
     """Random values of the inputs that stand for unwritten memory."""
     kinds = {name: graph.nodes[position].type for name, position in graph.inputs.items() if is_unspecified(name)}
     return {name: _numbers(kind.dtype, static(name, kind.shape), generator) for name, kind in kinds.items()}

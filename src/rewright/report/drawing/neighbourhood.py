@@ -23,7 +23,7 @@ class Neighbourhood:
     """Nodes that something reads that is not shown."""
 
 
-def around(
+def neighbourhood_of(
     graph: Graph, focus: int, steps: int = 3, most: int = 24, others: Sequence[int] = (), users: bool = True
 ) -> Neighbourhood:
     """The nodes within some steps of a place, nearest first, up to a number that can be read.

@@ -9,7 +9,7 @@ from importlib.resources import files
 
 from rewright.ir.graph import Graph
 from rewright.refine.verdict import Finding, Verdict
-from rewright.report.drawing.neighbourhood import around, correspondence
+from rewright.report.drawing.neighbourhood import correspondence, neighbourhood_of
 from rewright.report.drawing.panel import BOX, ROW, Panel, elements, panel
 
 _MARGIN, _BETWEEN, _HEAD = 24.0, 90.0, 40.0
@@ -57,9 +57,9 @@ def draw_pair(
     """
     panels: list[tuple[str, str, Panel]] = []
     if left is not None:
-        panels.append(("sequential", "sequential", panel(sequential, around(sequential, left, steps))))
+        panels.append(("sequential", "sequential", panel(sequential, neighbourhood_of(sequential, left, steps))))
     if right is not None:
-        panels.append(("distributed", name, panel(distributed, around(distributed, right, steps))))
+        panels.append(("distributed", name, panel(distributed, neighbourhood_of(distributed, right, steps))))
     paired = correspondence(sequential, distributed, left, right) if left is not None and right is not None else {}
     shown = [set(one.shown.nodes) for _, _, one in panels]
     both = [(a, b) for a, b in paired.items() if len(shown) == 2 and a in shown[0] and b in shown[1]]
@@ -69,7 +69,7 @@ def draw_pair(
 
 def draw_graph(graph: Graph, focus: int, title: str, steps: int = 3, alone: bool = True) -> str:
     """One graph around a place."""
-    own = panel(graph, around(graph, focus, steps))
+    own = panel(graph, neighbourhood_of(graph, focus, steps))
     return _picture([("sequential", graph.name, own)], [{}], title, alone)
 
 

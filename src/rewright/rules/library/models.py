@@ -40,28 +40,28 @@ X, Y = floats("X", m, a), floats("Y", m, b)
 f = operator("f")
 
 
-def along(x: Tensor, shape: tuple[Dim, ...], axis: int) -> Tensor:
+def broadcast_along(x: Tensor, shape: tuple[Dim, ...], axis: int) -> Tensor:
     """A reduction over one axis, repeated along it again."""
     return x.broadcast(shape, tuple(i for i in range(len(shape)) if i != axis))
 
 
 def softmax(x: Tensor, axis: int = 1) -> Tensor:
     """Softmax with the maximum subtracted."""
-    grown = exp(x - along(x.max(axis), x.shape, axis))
-    return grown / along(grown.sum(axis), x.shape, axis)
+    grown = exp(x - broadcast_along(x.max(axis), x.shape, axis))
+    return grown / broadcast_along(grown.sum(axis), x.shape, axis)
 
 
 def plain_softmax(x: Tensor, axis: int = 1) -> Tensor:
     """Softmax as it is defined."""
-    return exp(x) / along(exp(x).sum(axis), x.shape, axis)
+    return exp(x) / broadcast_along(exp(x).sum(axis), x.shape, axis)
 
 
 def sharded_softmax(parts: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
     """Softmax of a row in two shards, which exchange their maxima and sums."""
     top = maximum(parts[0].max(1), parts[1].max(1))
-    grown = [exp(x - along(top, x.shape, 1)) for x in parts]
+    grown = [exp(x - broadcast_along(top, x.shape, 1)) for x in parts]
     total = grown[0].sum(1) + grown[1].sum(1)
-    return grown[0] / along(total, parts[0].shape, 1), grown[1] / along(total, parts[1].shape, 1)
+    return grown[0] / broadcast_along(total, parts[0].shape, 1), grown[1] / broadcast_along(total, parts[1].shape, 1)
 
 
 def attention(scores: Tensor, values: Tensor) -> Tensor:
@@ -73,13 +73,13 @@ def online_attention(scores: tuple[Tensor, Tensor], values: tuple[Tensor, Tensor
     """Attention over two blocks of keys, with the running maximum rescaled."""
     first = scores[0].max(1)
     top = maximum(first, scores[1].max(1))
-    left = exp(scores[0] - along(first, scores[0].shape, 1))
-    right = exp(scores[1] - along(top, scores[1].shape, 1))
+    left = exp(scores[0] - broadcast_along(first, scores[0].shape, 1))
+    right = exp(scores[1] - broadcast_along(top, scores[1].shape, 1))
     scale = exp(first - top)
     total = left.sum(1) * scale + right.sum(1)
     out = dot(left, values[0])
-    out = out * along(scale, out.shape, 1) + dot(right, values[1])
-    return out / along(total, out.shape, 1)
+    out = out * broadcast_along(scale, out.shape, 1) + dot(right, values[1])
+    return out / broadcast_along(total, out.shape, 1)
 
 
 def causal(scores: Tensor, offset: Dim = 0) -> Tensor:
@@ -102,7 +102,7 @@ def rms(x: Tensor, axis: int = 1) -> Tensor:
 
 def rms_norm(x: Tensor, weight: Tensor) -> Tensor:
     """RMSNorm over the last of two axes."""
-    return x * along(rms(x), x.shape, 1) * weight.broadcast(x.shape, (1,))
+    return x * broadcast_along(rms(x), x.shape, 1) * weight.broadcast(x.shape, (1,))
 
 
 score = floats("score", m, n)
@@ -125,7 +125,7 @@ interleaved = concat(2, (even * cos - odd * sin).reshape(s, d, 1), (odd * cos + 
 )
 halves = rotated(pairs.transpose(0, 2, 1).reshape(s, 2 * d), both_cos, both_sin, d)
 mean = x.sum(1) / e
-centred = x - along(mean, (s, e), 1)
+centred = x - broadcast_along(mean, (s, e), 1)
 square_mean = (x * x).sum(1) / e
 mask = floats("mask", s)
 experts = floats("W1", e, h), floats("W2", e, h)
@@ -264,7 +264,7 @@ RULES: tuple[Rule, ...] = (
         "norm-weight-folds",
         "the weight of a norm folds into the next projection",
         dot(rms_norm(x, weight), gate),
-        dot(x * along(rms(x), (s, e), 1), gate * weight.broadcast((e, h), (0,))),
+        dot(x * broadcast_along(rms(x), (s, e), 1), gate * weight.broadcast((e, h), (0,))),
         provenance=MODELS + "block 5",
     ),
     rule(
@@ -277,8 +277,8 @@ RULES: tuple[Rule, ...] = (
     rule(
         "variance-in-one-pass",
         "LayerNorm with mean(x^2) - mean(x)^2 = with mean((x - mean)^2)",
-        centred * along(rsqrt((centred * centred).sum(1) / e + eps), (s, e), 1),
-        centred * along(rsqrt(square_mean - mean * mean + eps), (s, e), 1),
+        centred * broadcast_along(rsqrt((centred * centred).sum(1) / e + eps), (s, e), 1),
+        centred * broadcast_along(rsqrt(square_mean - mean * mean + eps), (s, e), 1),
         provenance=MODELS + "block 7",
     ),
     rule(
@@ -300,7 +300,7 @@ RULES: tuple[Rule, ...] = (
     rule(
         "logsumexp-of-max",
         "max + log(sum(exp(x - max))) = log(sum(exp(x)))",
-        score.max(1) + log(exp(score - along(score.max(1), (m, n), 1)).sum(1)),
+        score.max(1) + log(exp(score - broadcast_along(score.max(1), (m, n), 1)).sum(1)),
         log(exp(score).sum(1)),
     ),
     rule(
@@ -324,8 +324,8 @@ RULES: tuple[Rule, ...] = (
     rule(
         "rms-by-root",
         "x rsqrt(mean(x^2) + eps) = x / sqrt(sum(x^2) / n + eps)",
-        x * along(rms(x), (s, e), 1),
-        x / along(sqrt((x * x).sum(1) * (1.0 / size_as_number(e, DType.F32)) + eps), (s, e), 1),
+        x * broadcast_along(rms(x), (s, e), 1),
+        x / broadcast_along(sqrt((x * x).sum(1) * (1.0 / size_as_number(e, DType.F32)) + eps), (s, e), 1),
     ),
     rule(
         "grouped-keys",

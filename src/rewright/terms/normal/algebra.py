@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from rewright.terms.normal.atoms import Function, Polynomial, Product, polynomial, symbol
-from rewright.terms.normal.binders import named
+from rewright.terms.normal.binders import name_binders
 from rewright.terms.normal.context import Context, Rebuilders, Values
 from rewright.terms.normal.maxima import rebuild_largest
 from rewright.terms.normal.products import rebuild_function
@@ -20,7 +20,7 @@ def _rebuild_fold(context: Context, atom: Fold, values: Values) -> Polynomial:
     merged = {**{key: value for key, value in values.items() if key != atom.variable}, **inner}
     body = substitute(context, atom.body, merged)
     size = substitute(context, atom.size, values)
-    return polynomial(Fold(atom.kind, size, named(context, [(name, polynomial(0), size)], (0,), body)))
+    return polynomial(Fold(atom.kind, size, name_binders(context, [(name, polynomial(0), size)], (0,), body)))
 
 
 REBUILD: Rebuilders = {

@@ -237,7 +237,7 @@ def _uses(
     return tuple(sorted(found))
 
 
-def named(context: Context, binders: Sequence[Binder], order: Sequence[int], body: Polynomial) -> Polynomial:
+def name_binders(context: Context, binders: Sequence[Binder], order: Sequence[int], body: Polynomial) -> Polynomial:
     """The body with binders named by level, in an order; raises TooHard where renaming changes the level."""
     level = 1 + body.level
     for _ in range(3):
@@ -250,7 +250,7 @@ def named(context: Context, binders: Sequence[Binder], order: Sequence[int], bod
     raise TooHard("a sum whose depth depends on the names of its variables")
 
 
-def opened(context: Context, count: int, level: int) -> tuple[list[str], dict[str, Polynomial]]:
+def open_binders(context: Context, count: int, level: int) -> tuple[list[str], dict[str, Polynomial]]:
     """Fresh names for bound variables of a level, and the substitution that puts them in."""
     names = [context.fresh("b") for _ in range(count)]
     return names, {bound_name(level, number): symbol(name) for number, name in enumerate(names)}

@@ -28,7 +28,7 @@ from rewright.terms.normal.atoms import (
 )
 from rewright.terms.normal.context import Context
 from rewright.terms.normal.division import floor_quotient
-from rewright.terms.normal.guards import at_least_zero, below
+from rewright.terms.normal.guards import at_least_zero, less_than
 
 CONJUNCTION = "bits of all"
 _MOST_LEAVES = 5
@@ -133,7 +133,7 @@ def _shifted(context: Context, whole: Polynomial, leaves: Sequence[Polynomial], 
     """A conjunction without its lowest bits; none are left where one of the leaves is known to have no others."""
     limit = polynomial(1 << start)
     is_conjunction = start and len(leaves) > 1
-    if is_conjunction and any(context.holds(at_least_zero(x)) and context.holds(below(x, limit)) for x in leaves):
+    if is_conjunction and any(context.holds(at_least_zero(x)) and context.holds(less_than(x, limit)) for x in leaves):
         return ZERO
     return floor_quotient(context, whole, limit)
 

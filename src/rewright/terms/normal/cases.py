@@ -15,9 +15,9 @@ def branch(context: Context, guard: Guard | bool, yes: Callable[[], Value], no: 
     decided = context.decide(guard)
     if decided is not None or isinstance(guard, bool):
         return yes() if decided else no()
-    with context.under(guard, True):
+    with context.assume(guard, True):
         first = yes()
-    with context.under(guard, False):
+    with context.assume(guard, False):
         second = no()
     return choice(guard, first, second)
 

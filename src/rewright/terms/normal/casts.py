@@ -5,10 +5,10 @@ from __future__ import annotations
 from rewright.ir.types import DType
 from rewright.terms.normal.atoms import Element, Function, Polynomial, TooHard, polynomial
 from rewright.terms.normal.context import Context
-from rewright.terms.normal.guards import Guard, Value, at_least, below
+from rewright.terms.normal.guards import Guard, Value, at_least, less_than
 
 
-def truncated(value: Value) -> Value:
+def truncate(value: Value) -> Value:
     """A float as an integer, which whole numbers are already; raises TooHard for what is no number."""
     if not isinstance(value, Polynomial):
         raise TooHard(f"{value} as an integer")
@@ -34,7 +34,7 @@ def holds(target: DType, source: DType) -> bool:
 _NARROW = 16
 
 
-def bounded(context: Context, tensor: str, dtype: DType) -> None:
+def declare_bounds(context: Context, tensor: str, dtype: DType) -> None:
     """Tell a context what the elements of an integer tensor may be, where its type has few numbers or no negative."""
     bits = bits_of(dtype)
     if tensor in context.bounded or (bits > _NARROW and not dtype.is_unsigned):
@@ -44,7 +44,7 @@ def bounded(context: Context, tensor: str, dtype: DType) -> None:
 
     def limits(element: Element) -> list[tuple[Guard | bool, bool]]:
         value = polynomial(element)
-        return [(at_least(value, low), True), (below(value, polynomial(high)), True)]
+        return [(at_least(value, low), True), (less_than(value, polynomial(high)), True)]
 
     context.universal.setdefault(tensor, []).append(limits)
 

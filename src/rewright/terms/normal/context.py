@@ -13,7 +13,7 @@ from typing import Any
 from rewright.ops.functions.record import Sort
 from rewright.terms.normal.atoms import Atom, Element, Guard, Polynomial, Symbol, polynomial, symbol
 from rewright.terms.normal.bridge import Bridge, Signed
-from rewright.terms.normal.guards import at_least, below, is_zero
+from rewright.terms.normal.guards import at_least, is_zero, less_than
 from rewright.terms.normal.intervals import EVERYTHING, Intervals, complement, extremes, intersection, linear, solutions
 
 TOO_DEEP = (RecursionError, ctypes.ArgumentError)
@@ -59,7 +59,7 @@ class Context:
         self._bridge: Bridge | None = None
         self._names = itertools.count()
         self.written_out = 4
-        """Sums of at most so many terms are written out."""
+        """Sums of at most this many terms are written out."""
         self.universal: dict[str, list[Universal]] = {}
         """Facts by the name of the tensor whose elements they are about."""
         self.bounded: set[str] = set()
@@ -109,7 +109,7 @@ class Context:
                     self._bridge.pop()
 
     @contextmanager
-    def under(self, guard: Guard, polarity: bool) -> Generator[None]:
+    def assume(self, guard: Guard, polarity: bool) -> Generator[None]:
         """A scope in which a guard holds, or does not."""
         with self.scope():
             self.add(guard, polarity)
@@ -147,7 +147,7 @@ class Context:
         """Assume ``low <= name < high`` for an index variable."""
         self._frames[-1].ranges[name] = (low, high)
         self.add(at_least(symbol(name), low))
-        self.add(below(symbol(name), high))
+        self.add(less_than(symbol(name), high))
 
     def memo(self, key: Any) -> Any:
         """What was remembered under a key on this path, or None."""

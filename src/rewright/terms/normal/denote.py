@@ -28,10 +28,10 @@ from rewright.terms.normal.atoms import (
     polynomial,
     symbol,
 )
-from rewright.terms.normal.binders import named
+from rewright.terms.normal.binders import name_binders
 from rewright.terms.normal.bits import bitwise
 from rewright.terms.normal.cases import branch, each, finite, truth
-from rewright.terms.normal.casts import bits_of, bounded, holds, truncated
+from rewright.terms.normal.casts import bits_of, declare_bounds, holds, truncate
 from rewright.terms.normal.context import Context
 from rewright.terms.normal.division import floor_quotient, floor_remainder
 from rewright.terms.normal.functions import Functions, Grade
@@ -166,7 +166,7 @@ class Denoter:
         if dtype is DType.BOOL:
             return truth(self.context, boolean(Element(label, index, True)))
         if dtype.is_integer:
-            bounded(self.context, label, dtype)
+            declare_bounds(self.context, label, dtype)
         return read(self.context, label, index, dtype.is_integer)
 
     def _require(self, kind: Kind, value: Polynomial, operation: str) -> None:
@@ -183,7 +183,7 @@ class Denoter:
             try:
                 value = body(symbol(name))
                 if kind in ("sum", "product", "last"):
-                    value = each(self.context, self._functions.settled, value)
+                    value = each(self.context, self._functions.settle, value)
             finally:
                 self._variables.pop()
         if kind == "sum" and not (is_float and self._grade == "move"):
@@ -228,7 +228,7 @@ class Denoter:
                 lambda: self._as_written(kind, name, size, yes),
                 lambda: self._as_written(kind, name, size, no),
             )
-        body = named(self.context, [(name, ZERO, size)], (0,), _formal(value))
+        body = name_binders(self.context, [(name, ZERO, size)], (0,), _formal(value))
         return of_sort(self.context, Fold(kind, size, body), sort_of(value))
 
     def choose(self, predicate: Value, yes: Callable[[], Value], no: Callable[[], Value]) -> Value:
@@ -282,9 +282,9 @@ class Denoter:
 
         return each(self.context, leaf, *arguments)
 
-    def settled(self, leaf: Leaf) -> Value:
+    def settle(self, leaf: Leaf) -> Value:
         """A value as a choice between a number and an infinity, where it is a maximum that may be one of nothing."""
-        return self._functions.settled(leaf)
+        return self._functions.settle(leaf)
 
     def bitwise(self, name: str, arguments: tuple[Value, ...], dtype: DType = DType.I64) -> Value:
         """A bitwise function of integers."""
@@ -297,7 +297,7 @@ class Denoter:
         return each(self.context, leaf, *arguments)
 
     def opaque(self, name: str, arguments: tuple[Value, ...], integer: bool) -> Value:
-        """A function of which only its arguments are known."""
+        """An uninterpreted function of its arguments."""
 
         def leaf(*leaves: Leaf) -> Value:
             return self._functions.opaque(name, leaves, integer)
@@ -436,7 +436,7 @@ class _Reader:
         if target == DType.BOOL.value:
             return value if source is DType.BOOL else self.denoter.apply("compare_NE", (value, ZERO), source.is_float)
         if target.startswith(("i", "ui")) and source.is_float:
-            return each(self.context, truncated, each(self.context, self.denoter.settled, value))
+            return each(self.context, truncate, each(self.context, self.denoter.settle, value))
         if self.denoter.exact_casts or target == source.value or holds(DType(target), source):
             return value
         return self.denoter.opaque(f"convert_{target}", (value,), not DType(target).is_float)
@@ -542,7 +542,7 @@ class _Reader:
 
 
 _MOST_CASES = 16
-"""Longer tables are functions of which only the table is known: two are one where all of their elements are."""
+"""Longer tables are uninterpreted functions: two are equal where all of their elements are."""
 
 
 def _name(values: Sequence[float | int | bool]) -> str:

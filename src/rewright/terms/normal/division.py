@@ -15,7 +15,7 @@ from rewright.terms.normal.atoms import (
     sorted_monomial,
 )
 from rewright.terms.normal.context import Context
-from rewright.terms.normal.guards import at_least_zero, below
+from rewright.terms.normal.guards import at_least_zero, less_than
 
 
 def floor_quotient(context: Context, numerator: Polynomial, divisor: Polynomial) -> Polynomial:
@@ -36,7 +36,7 @@ def floor_quotient(context: Context, numerator: Polynomial, divisor: Polynomial)
         return quotient
     nearby = (rest + divisor, quotient - 1), (rest - divisor, quotient + 1)
     for candidate, result in ((rest, quotient), (numerator, ZERO), *nearby, *_around(rest, quotient, bottom)):
-        if context.holds(at_least_zero(candidate)) and context.holds(below(candidate, divisor)):
+        if context.holds(at_least_zero(candidate)) and context.holds(less_than(candidate, divisor)):
             return result
     return quotient + polynomial(Floor(rest, divisor))
 

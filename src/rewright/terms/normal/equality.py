@@ -20,13 +20,13 @@ from rewright.terms.normal.atoms import (
     Symbol,
     polynomial,
 )
-from rewright.terms.normal.binders import inner_atoms, opened
+from rewright.terms.normal.binders import inner_atoms, open_binders
 from rewright.terms.normal.context import Context, Signed
 from rewright.terms.normal.guards import Choice, Guard, NotANumber, Value, at_least_zero, is_zero
 from rewright.terms.normal.maxima import mapped_largest, members
 from rewright.terms.normal.powers import exponential, power
 from rewright.terms.normal.presence import counts_contradict
-from rewright.terms.normal.products import rebuilt
+from rewright.terms.normal.products import rebuild
 from rewright.terms.normal.ranged import Item, Largest, PrefixSum
 from rewright.terms.normal.regrouping import outside_of_binders, regroupings, with_atom
 from rewright.terms.normal.signs import is_positive
@@ -93,7 +93,7 @@ def _by_cases(context: Context, guard: Guard, left: Value, right: Value, undefin
     if decided is not None:
         return difference(context, _arm(left, guard, decided), _arm(right, guard, decided), undefined)
     for polarity in (True, False):
-        with context.under(guard, polarity):
+        with context.assume(guard, polarity):
             found = difference(context, _arm(left, guard, polarity), _arm(right, guard, polarity), undefined)
         if found is not None:
             return found
@@ -112,7 +112,7 @@ def equal_leaves(context: Context, left: Polynomial, right: Polynomial) -> bool:
     for step in (0, 1, 2):
         if not rest.terms:
             return True
-        rest = _unified(context, rest) if step == 1 else cleared(rest)
+        rest = _unified(context, rest) if step == 1 else clear_denominators(rest)
     if not rest.terms or any(equal_leaves(context, other, ZERO) for other in regroupings(context, rest)):
         return True
     return _same_maximum(context, left - right) or _same_logarithm(context, left - right)
@@ -171,7 +171,7 @@ def _moved_inside(context: Context, atom: Largest, factor: Polynomial, offset: P
     return mapped_largest(context, atom, lambda body: body * factor + offset)
 
 
-def cleared(value: Polynomial) -> Polynomial:
+def clear_denominators(value: Polynomial) -> Polynomial:
     """The value times the negative powers of sums in it: it vanishes where the value does."""
     for _ in range(8):
         worst: dict[Atom, Number] = {}
@@ -220,7 +220,7 @@ class _Unifier:
         if isinstance(atom, Base):
             return self.polynomial(atom.value)
         if isinstance(atom, Function):
-            return rebuilt(self.context, atom, tuple(self.polynomial(a) for a in atom.arguments))
+            return rebuild(self.context, atom, tuple(self.polynomial(a) for a in atom.arguments))
         if isinstance(atom, Symbol):
             bounds = self.context.bounds(atom.name)
             if bounds is not None and self.context.equal(polynomial(atom), bounds[0]):
@@ -237,7 +237,7 @@ class _Unifier:
         body = self.polynomial(atom.body)
         if body == atom.body or not all(self.context.holds(at_least_zero(bound)) for bound in atom.bounds):
             return polynomial(self._first(atom))
-        names, values = opened(self.context, len(atom.bounds), atom.depth)
+        names, values = open_binders(self.context, len(atom.bounds), atom.depth)
         binders = [(name, ZERO, bound) for name, bound in zip(names, atom.bounds, strict=True)]
         with self.context.ranges(binders):
             return sum_terms(self.context, binders, substitute(self.context, body, values))
@@ -323,7 +323,7 @@ def _equal_by_members(context: Context, value: Polynomial) -> bool:
         for atom in [a for a in value.atoms() if isinstance(a, Largest)]:
             for member in members(context, atom):
                 context.add(at_least_zero(polynomial(atom) - member))
-        guard = is_zero(cleared(value))
+        guard = is_zero(clear_denominators(value))
         return guard if isinstance(guard, bool) else context.implied_real(guard, True)
 
 
@@ -338,5 +338,5 @@ def _equal_reals(context: Context, value: Polynomial) -> bool:
         return False
     if maxima and not any(maxima & {*guard.value.atoms()} for guard, _ in context.trail):
         return False
-    guard = is_zero(cleared(value))
+    guard = is_zero(clear_denominators(value))
     return guard if isinstance(guard, bool) else context.implied_real(guard, True)

@@ -54,13 +54,13 @@ from rewright.terms.normal.powers import exponential, logarithm, power
 from rewright.terms.normal.presence import count_present, is_present, may_be_infinite, of_nothing, vanishes
 from rewright.terms.normal.signs import is_nonnegative, is_positive
 from rewright.terms.normal.sorts import of_sort
-from rewright.terms.normal.uninterpreted import uninterpreted
+from rewright.terms.normal.uninterpreted import apply_uninterpreted
 
 Grade = Literal["move", "assoc", "real"]
 Require = Callable[[Kind, Polynomial, str], None]
 
 TOTAL = "?total "
-"""Starts the names of functions of which only this is known: they have a value for all arguments, NaN among them."""
+"""Prefix of functions that are known to be total and nothing else: they have a value for NaN too."""
 _LINEAR = frozenset({"add", "subtract"})
 
 
@@ -118,7 +118,7 @@ class Functions:
             found.sort(key=lambda p: p.key)
         if not integer and not all(isinstance(leaf, Polynomial) for leaf in leaves):
             sort = "partial"
-        value = uninterpreted(name, tuple(found), integer)
+        value = apply_uninterpreted(name, tuple(found), integer)
         atom = value.atom() if sort != "finite" else None
         return value if atom is None else of_sort(self.context, atom, sort)
 
@@ -129,7 +129,7 @@ class Functions:
 
     def _leaf(self, name: str, leaves: tuple[Value, ...], is_float: bool) -> Value:
         if name.startswith(TOTAL):
-            return uninterpreted(name, tuple(map(self._argument, leaves)), False)
+            return apply_uninterpreted(name, tuple(map(self._argument, leaves)), False)
         if NOT_A_NUMBER in leaves:
             return self._of_no_number(name, is_float)
         if name.startswith("compare_") and len(leaves) == 2:
@@ -168,7 +168,7 @@ class Functions:
             return leaves[0]
         return self.opaque(name, leaves, record.has("whole"), record.laws.sort)
 
-    def settled(self, leaf: Leaf) -> Value:
+    def settle(self, leaf: Leaf) -> Value:
         """A value as a choice between a number and an infinity, where it is a maximum that may be one of nothing."""
         atom = may_be_infinite(leaf)
         if atom is None or not isinstance(leaf, Polynomial) or is_present(self.context, atom):
@@ -179,7 +179,7 @@ class Functions:
     def _by_presence(self, name: str, leaves: tuple[Value, ...], is_float: bool) -> Value | None:
         """A function where a maximum is one of nothing, and where it is not; None where no argument is such a one."""
         for position, leaf in enumerate(leaves):
-            found = self.settled(leaf) if isinstance(leaf, (Polynomial, Infinite)) else leaf
+            found = self.settle(leaf) if isinstance(leaf, (Polynomial, Infinite)) else leaf
             if not isinstance(found, Choice):
                 continue
             infinite = (*leaves[:position], found.yes, *leaves[position + 1 :])
@@ -482,7 +482,7 @@ def _product(*leaves: Leaf) -> Value:
 
 
 def _square_root(value: Polynomial) -> Polynomial | None:
-    """The polynomial of which a single term is the square, if it is one and no constant."""
+    """The square root of a single term, if it is a polynomial and no constant."""
     single = value.single()
     if single is None or not single[0] or single[1] < 0:
         return None

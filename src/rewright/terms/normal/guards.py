@@ -55,7 +55,7 @@ def at_least(left: Polynomial, right: Polynomial | Number) -> Guard | bool:
     return at_least_zero(left - right)
 
 
-def below(left: Polynomial, right: Polynomial) -> Guard | bool:
+def less_than(left: Polynomial, right: Polynomial) -> Guard | bool:
     """``left < right`` for integers."""
     return at_least_zero(right - left - 1)
 

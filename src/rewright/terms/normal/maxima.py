@@ -8,8 +8,8 @@ from rewright.terms.normal.atoms import ONE, ZERO, Guard, Indicator, Polynomial,
 from rewright.terms.normal.binders import (
     Binder,
     merge_digits,
-    named,
-    opened,
+    name_binders,
+    open_binders,
     orders,
     placements,
     split_digits,
@@ -32,8 +32,8 @@ from rewright.terms.normal.guards import (
 from rewright.terms.normal.monotone import same_sign
 from rewright.terms.normal.presence import is_present, may_be_infinite
 from rewright.terms.normal.ranged import Item, Largest, Range
-from rewright.terms.normal.substitution import collapsed, substitute
-from rewright.terms.normal.sums import Guards, range_of_guard, strided
+from rewright.terms.normal.substitution import collapse, substitute
+from rewright.terms.normal.sums import Guards, range_of_guard, strided_binder
 
 _MOST_PLACEMENTS = 16
 """Ways to begin the ranges of one item that are tried."""
@@ -97,7 +97,7 @@ def _finite_items(context: Context, value: Polynomial) -> tuple[Item, ...]:
 
 
 def largest(context: Context, items: Iterable[Item]) -> Polynomial:
-    """The largest of several items, of which no range is empty."""
+    """The largest of several items, none with an empty range."""
     merged = _merged(context, {item.key: item for item in items})
     if not merged:
         raise TooHard("a maximum of nothing")
@@ -195,7 +195,7 @@ def _present(context: Context, value: Value) -> tuple[Value, Polynomial]:
     for one, another in ((yes, no), (no, yes)):
         if one == MINUS_INFINITY:
             return another, present
-    together = collapsed(context, choice(value.guard, yes, no))
+    together = collapse(context, choice(value.guard, yes, no))
     if together is None or may_be_infinite(yes) or may_be_infinite(no):
         raise TooHard(f"a maximum of {yes} and {no} under the condition {value.guard}")
     return together, present
@@ -246,7 +246,7 @@ def _every(
     if single is None or single[1] != 1 or not isinstance(value, Polynomial):
         return None
     for atom, _ in single[0]:
-        found = strided(context, *binder, atom.guard) if isinstance(atom, Indicator) else None
+        found = strided_binder(context, *binder, atom.guard) if isinstance(atom, Indicator) else None
         if found is not None:
             values = {binder[0]: found[1]}
             rest = Polynomial({tuple(factor for factor in single[0] if factor[0] != atom): 1})
@@ -290,7 +290,7 @@ def _apart(value: Polynomial) -> tuple[Polynomial, Polynomial]:
 
 def _open_item(context: Context, item: Item) -> tuple[list[Binder], Polynomial]:
     """The ranges of an item under fresh names, and what it says under them, written as one."""
-    names, values = opened(context, len(item.ranges), item.depth)
+    names, values = open_binders(context, len(item.ranges), item.depth)
     inside = substitute(context, _together(item.body, item.present), values)
     return [(name, *limits) for name, limits in zip(names, item.ranges, strict=True)], inside
 
@@ -317,7 +317,7 @@ def _normal_item(context: Context, binders: Sequence[Binder], inside: Polynomial
     best: tuple[tuple[bytes, tuple[bytes, ...]], tuple[Range, ...], Polynomial] | None = None
     for placed, value in placements(context, kept, inside, _MOST_PLACEMENTS):
         for order in orders(context, placed, value):
-            renamed = named(context, placed, order, value)
+            renamed = name_binders(context, placed, order, value)
             limits = tuple(placed[b][1:] for b in order)
             key = (renamed.key, tuple(p.key for pair in limits for p in pair))
             if best is None or key < best[0]:
@@ -408,7 +408,7 @@ def rebuild_largest(context: Context, atom: Largest, values: Values) -> Polynomi
     """A maximum with symbols replaced: opened, replaced inside, and taken again."""
     items: list[Item] = []
     for item in atom.items:
-        names, inner = opened(context, len(item.ranges), item.depth)
+        names, inner = open_binders(context, len(item.ranges), item.depth)
         merged = {**{name: value for name, value in values.items() if name not in inner}, **inner}
         inside = substitute(context, _together(item.body, item.present), merged)
         binders = [

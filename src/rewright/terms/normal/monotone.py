@@ -24,7 +24,7 @@ from rewright.terms.normal.atoms import (
     sorted_monomial,
 )
 from rewright.terms.normal.powers import exponential, is_positive_sum, logarithm, power
-from rewright.terms.normal.uninterpreted import uninterpreted
+from rewright.terms.normal.uninterpreted import apply_uninterpreted
 
 _CURVES: Mapping[str, Curve] = {
     name: record.curve
@@ -173,4 +173,4 @@ def _applied(function: str | Fraction, value: Polynomial) -> Polynomial:
         return power(value, function)
     if function == "exp":
         return exponential(value)
-    return logarithm(value) if function == "log" else uninterpreted(function, (value,))
+    return logarithm(value) if function == "log" else apply_uninterpreted(function, (value,))

@@ -24,7 +24,7 @@ from rewright.terms.normal.cases import branch
 from rewright.terms.normal.context import Context, Signed
 from rewright.terms.normal.division import floor_quotient
 from rewright.terms.normal.equality import equal_leaves
-from rewright.terms.normal.guards import Choice, NotANumber, Value, at_least, at_least_zero, below, is_zero
+from rewright.terms.normal.guards import Choice, NotANumber, Value, at_least, at_least_zero, is_zero, less_than
 from rewright.terms.normal.presence import counts_contradict, decide_count, vanishes
 from rewright.terms.normal.signs import is_nonnegative, is_positive, power_sign
 from rewright.terms.normal.substitution import substitute, substitute_guard
@@ -121,7 +121,7 @@ def met_where_a_number(context: Context, need: Need, given: list[Need], other: V
     for polarity, arm in ((True, other.yes), (False, other.no)):
         if context.decide(other.guard) is (not polarity):
             continue
-        with context.under(other.guard, polarity):
+        with context.assume(other.guard, polarity):
             if not met_where_a_number(context, need, given, arm):
                 return False
     return True
@@ -155,7 +155,7 @@ def _follows_by_cases(context: Context, need: Need, given: list[Need], depth: in
     if guard is None:
         return False
     for polarity in (True, False):
-        with context.under(guard, polarity):
+        with context.assume(guard, polarity):
             if not (counts_contradict(context) or _follows_by_cases(context, need, given, depth - 1)):
                 return False
     return True
@@ -295,7 +295,7 @@ def _own_path(need: Need) -> list[Signed]:
     ranges = {
         guard.key
         for name, low, high in need.variables
-        for guard in (at_least(symbol(name), low), below(symbol(name), high))
+        for guard in (at_least(symbol(name), low), less_than(symbol(name), high))
         if isinstance(guard, Guard)
     }
     return [fact for fact in need.path if fact[0].key not in ranges]
@@ -307,7 +307,7 @@ def _in_range(context: Context, variable: tuple[str, Polynomial, Polynomial], va
     low, high = substitute(context, low, values), substitute(context, high, values)
     if name not in values:
         return context.holds(at_least(high - low, 1))
-    return context.holds(at_least(values[name], low)) and context.holds(below(values[name], high))
+    return context.holds(at_least(values[name], low)) and context.holds(less_than(values[name], high))
 
 
 def _read(path: Iterable[Signed]) -> list[Polynomial]:

@@ -18,9 +18,9 @@ from rewright.terms.normal.atoms import (
     polynomial,
     symbol,
 )
-from rewright.terms.normal.binders import Binder, opened, read_alike
+from rewright.terms.normal.binders import Binder, open_binders, read_alike
 from rewright.terms.normal.context import Context
-from rewright.terms.normal.guards import MINUS_INFINITY, PLUS_INFINITY, Infinite, Value, at_least, below, is_zero
+from rewright.terms.normal.guards import MINUS_INFINITY, PLUS_INFINITY, Infinite, Value, at_least, is_zero, less_than
 from rewright.terms.normal.ranged import Item, Largest, PrefixSum, Range
 from rewright.terms.normal.signs import is_nonnegative
 from rewright.terms.normal.substitution import map_leaves, substitute, substitute_guard
@@ -78,7 +78,7 @@ def decide_count(context: Context, guard: Guard | bool) -> bool | None:
 
 
 def _opened(context: Context, item: Item) -> tuple[list[Binder], dict[str, Polynomial], Value]:
-    names, values = opened(context, len(item.ranges), item.depth)
+    names, values = open_binders(context, len(item.ranges), item.depth)
     binders = [(name, *limits) for name, limits in zip(names, item.ranges, strict=True)]
     return binders, values, substitute(context, item.present, values)
 
@@ -88,14 +88,14 @@ def _has_witness(context: Context, ranges: Sequence[Range], depth: int, present:
     single = present.single()
     if single is None or not single[0] or not all(isinstance(a, Indicator) for a, _ in single[0]):
         return False
-    names, values = opened(context, len(ranges), depth)
+    names, values = open_binders(context, len(ranges), depth)
     binders = [(name, *limits) for name, limits in zip(names, ranges, strict=True)]
     guards = [substitute_guard(context, a.guard, values) for a, _ in single[0] if isinstance(a, Indicator)]
     if not all(isinstance(guard, Guard) for guard in guards):
         return False
     for places in _places(context, [b[0] for b in binders], [g for g in guards if isinstance(g, Guard)]):
         inside = all(
-            context.holds(at_least(places[name], low)) and context.holds(below(places[name], high))
+            context.holds(at_least(places[name], low)) and context.holds(less_than(places[name], high))
             for name, low, high in binders
         )
         if inside and all(

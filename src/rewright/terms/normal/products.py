@@ -30,7 +30,7 @@ from rewright.terms.normal.powers import exponential, integer_power, logarithm
 from rewright.terms.normal.ranged import PrefixSum
 from rewright.terms.normal.substitution import substitute
 from rewright.terms.normal.sums import sum_over
-from rewright.terms.normal.uninterpreted import uninterpreted
+from rewright.terms.normal.uninterpreted import apply_uninterpreted
 
 FACTOR = "factor of"
 
@@ -71,10 +71,10 @@ def multiplied(context: Context, factors: Polynomial, integer: bool) -> Polynomi
 
 def rebuild_function(context: Context, atom: Function, values: Values) -> Polynomial:
     """A function with symbols replaced."""
-    return rebuilt(context, atom, tuple(substitute(context, a, values) for a in atom.arguments))
+    return rebuild(context, atom, tuple(substitute(context, a, values) for a in atom.arguments))
 
 
-def rebuilt(context: Context, atom: Function, arguments: tuple[Polynomial, ...]) -> Polynomial:
+def rebuild(context: Context, atom: Function, arguments: tuple[Polynomial, ...]) -> Polynomial:
     """A function of other arguments, in normal form."""
     if atom.name == "log":
         return logarithm(arguments[0])
@@ -84,7 +84,7 @@ def rebuilt(context: Context, atom: Function, arguments: tuple[Polynomial, ...])
         return conjunction(context, arguments)
     if isinstance(atom, Product):
         return multiplied(context, arguments[0], atom.integer)
-    return uninterpreted(atom.name, arguments, atom.integer)
+    return apply_uninterpreted(atom.name, arguments, atom.integer)
 
 
 def _plain(value: Polynomial) -> tuple[Polynomial, Polynomial]:

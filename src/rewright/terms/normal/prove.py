@@ -65,7 +65,7 @@ class _Vacuous(Exception):
 
 
 def prove(claim: Claim, seconds: float = 10.0, grade: Grade = "real", *, has_poles: bool = True) -> Outcome:
-    """Prove a claim within so many seconds of the processor, so that what else it does decides nothing.
+    """Prove a claim within a number of seconds of the processor, so that what else it does decides nothing.
 
     Running out of them is ``unknown``, and so is everything that is too hard. Without ``has_poles`` the right side is
     only asked about where its logarithms are numbers, which must be wherever the left side is defined: the right side

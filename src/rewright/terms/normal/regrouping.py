@@ -32,12 +32,12 @@ from rewright.terms.normal.ranged import Item, Largest, PrefixSum, bound_name
 from rewright.terms.normal.signs import is_positive
 from rewright.terms.normal.substitution import substitute
 from rewright.terms.normal.sums import open_sum, sum_terms
-from rewright.terms.normal.uninterpreted import uninterpreted
+from rewright.terms.normal.uninterpreted import apply_uninterpreted
 
 _MOST_TERMS = 4
 """So many terms at the end of a sum are taken out of it."""
 _MOST_PARTS = 4
-"""Into so many parts a range is dealt out."""
+"""A range is dealt out into this many parts."""
 
 
 def regroupings(context: Context, value: Polynomial) -> Iterator[Polynomial]:
@@ -277,5 +277,5 @@ def _replace_atom(atom: Atom, old: Atom, new: Polynomial) -> Polynomial:
     if isinstance(atom, Base):
         return with_atom(atom.value, old, new)
     if _is_rewritten(atom):
-        return uninterpreted(atom.name, tuple(with_atom(a, old, new) for a in atom.arguments), atom.integer)
+        return apply_uninterpreted(atom.name, tuple(with_atom(a, old, new) for a in atom.arguments), atom.integer)
     return polynomial(atom)

@@ -65,7 +65,7 @@ def _nonnegative_by_cases(context: Context, value: Polynomial, depth: int = 3) -
             case = case + Polynomial({tuple(f for f in monomial if f[0] != indicator): coefficient})
         if not case.terms:
             continue
-        with context.under(indicator.guard, holds):
+        with context.assume(indicator.guard, holds):
             guard = at_least_zero(case)
             known = guard if isinstance(guard, bool) else context.implied_real(guard, True)
             if not known and not _nonnegative_by_cases(context, case, depth - 1):

@@ -82,11 +82,11 @@ def indicated(context: Context, guard: Guard | bool) -> Polynomial:
     return polynomial(Indicator(guard))
 
 
-def collapsed(context: Context, value: Value) -> Polynomial | None:
+def collapse(context: Context, value: Value) -> Polynomial | None:
     """A guarded value as one polynomial over indicators; None where a leaf is infinite or missing."""
     if not isinstance(value, Choice):
         return value if isinstance(value, Polynomial) else None
-    yes, no = collapsed(context, value.yes), collapsed(context, value.no)
+    yes, no = collapse(context, value.yes), collapse(context, value.no)
     if yes is None or no is None:
         return None
     return no + polynomial(Indicator(value.guard)) * (yes - no)

@@ -30,8 +30,8 @@ from rewright.terms.normal.atoms import (
 from rewright.terms.normal.binders import (
     Binder,
     merge_digits,
-    named,
-    opened,
+    name_binders,
+    open_binders,
     orders,
     placements,
     split_digits,
@@ -50,8 +50,8 @@ from rewright.terms.normal.guards import (
     NotANumber,
     Value,
     at_least,
-    below,
     choice,
+    less_than,
 )
 from rewright.terms.normal.ranged import PrefixSum
 from rewright.terms.normal.substitution import substitute, substitute_guard
@@ -164,7 +164,7 @@ def _under_guards(
 
         if name not in guard.free:
             return only_where(context, guard, polarity, lambda: go(low, high))
-        every = strided(context, name, low, high, guard)
+        every = strided_binder(context, name, low, high, guard)
         if every is not None:
             return _every(context, name, (low, high), every, value, guards, position)
         found = range_of_guard(context, name, guard, polarity)
@@ -206,7 +206,7 @@ def _irredundant(context: Context, binder: Binder, guards: Guards) -> Guards:
     return tuple(kept)
 
 
-def strided(
+def strided_binder(
     context: Context, name: str, low: Polynomial, high: Polynomial, guard: Guard
 ) -> tuple[Binder, Polynomial] | None:
     """A guard that ``c*name + r`` is a multiple of q, with c one or minus one: (the multiple's range, the value)."""
@@ -266,7 +266,7 @@ def _single_term(
 ) -> Value:
     """A sum with the one term at a place, if that is in range and the guards hold there."""
     values = {name: place}
-    conditions: list[tuple[Guard | bool, bool]] = [(at_least(place, low), True), (below(place, high), True)]
+    conditions: list[tuple[Guard | bool, bool]] = [(at_least(place, low), True), (less_than(place, high), True)]
     conditions += [(substitute_guard(context, g, values), polarity) for g, polarity in guards]
 
     def go(left: Sequence[tuple[Guard | bool, bool]]) -> Value:
@@ -333,7 +333,7 @@ def _opens(atom: PrefixSum, exponent: Number, names: frozenset[str]) -> bool:
 
 def open_sum(context: Context, atom: PrefixSum) -> tuple[list[Binder], Polynomial]:
     """The ranges and the body of a prefix sum under fresh names."""
-    names, values = opened(context, len(atom.bounds), atom.depth)
+    names, values = open_binders(context, len(atom.bounds), atom.depth)
     body = substitute(context, atom.body, values)
     return [(name, ZERO, bound) for name, bound in zip(names, atom.bounds, strict=True)], body
 
@@ -482,7 +482,7 @@ def _prefix_sums(context: Context, binders: list[Binder], body: Polynomial) -> P
     several = placements(context, binders, body, 16)
     for placed, value in several:
         for order in orders(context, placed, value):
-            single = named(context, placed, order, value).single()
+            single = name_binders(context, placed, order, value).single()
             if single is None:
                 continue
             term = Polynomial({single[0]: 1})
@@ -526,7 +526,7 @@ def _prefix(context: Context, atom: PrefixSum) -> Polynomial:
 
 def rebuild_sum(context: Context, atom: PrefixSum, values: Values) -> Polynomial:
     """A prefix sum with symbols replaced: opened, replaced inside, and summed again."""
-    names, inner = opened(context, len(atom.bounds), atom.depth)
+    names, inner = open_binders(context, len(atom.bounds), atom.depth)
     merged = {**{name: value for name, value in values.items() if name not in inner}, **inner}
     body = substitute(context, atom.body, merged)
     bounds = [substitute(context, bound, values) for bound in atom.bounds]

@@ -1,4 +1,4 @@
-"""Functions of which little more is known than that they are equal of equal arguments."""
+"""Functions that are only known to give equal values for equal arguments."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from rewright.ops.functions import FUNCTIONS
 from rewright.terms.normal.atoms import ONE, Function, Polynomial, leading_monomial, polynomial
 
 
-def uninterpreted(name: str, arguments: tuple[Polynomial, ...], integer: bool = False) -> Polynomial:
+def apply_uninterpreted(name: str, arguments: tuple[Polynomial, ...], integer: bool = False) -> Polynomial:
     """A function of arguments: of one that is even or odd the argument has the sign that sorts first."""
     record = FUNCTIONS.get(name)
     curve = None if record is None else record.curve

@@ -7,7 +7,7 @@ import torch
 from torch.fx.experimental.proxy_tensor import make_fx
 
 from rewright import ops
-from rewright.frontends.aten.tables import supported
+from rewright.frontends.aten.tables import supported_operators
 from rewright.frontends.torch.lower import lower
 from rewright.ir.errors import UnsupportedOperator
 from rewright.ir.graph import Graph
@@ -188,6 +188,6 @@ def test_an_unknown_group_is_named() -> None:
 
 
 def test_every_collective_of_the_functional_library_is_known_by_its_variants() -> None:
-    names = supported()["collectives"]
+    names = supported_operators()["collectives"]
     assert "_c10d_functional.all_reduce_coalesced.default" in names
     assert "_dtensor.shard_dim_alltoall.default" in names

@@ -11,7 +11,7 @@ from rewright import ops
 from rewright.ir.graph import Graph, GraphBuilder
 from rewright.ir.types import DType, TensorType
 from rewright.proof.rewriting.lemma import Lemma
-from rewright.proof.rewriting.numbers.closed import Taken, by_value, closed, said
+from rewright.proof.rewriting.numbers.closed import Taken, by_value, compare_closed, taken_sentences
 from rewright.proof.rewriting.numbers.taken import FOLDED, INVERSES, MASKS, filling_assumption
 
 F16, BF16, F32, F64 = DType.F16, DType.BF16, DType.F32, DType.F64
@@ -50,13 +50,13 @@ def spread(build: Build, *shape: int) -> Build:
 
 def taken(left: Build, right: Build) -> tuple[Taken, ...] | None:
     """What is taken for granted where ``left`` is put in for ``right``."""
-    return closed(Lemma("", program(left), program(right), "numbers"))
+    return compare_closed(Lemma("", program(left), program(right), "numbers"))
 
 
 def sentences(left: Build, right: Build) -> tuple[str, ...]:
     found = taken(left, right)
     assert found is not None
-    return said(found)
+    return taken_sentences(found)
 
 
 # --- nothing is taken for granted
@@ -66,7 +66,7 @@ SAME = [
     pytest.param(held(0.1), held(0.1), id="a constant"),
     pytest.param(held(6.0), of(ops.Multiply(), held(2.0), held(3.0)), id="whole numbers"),
     pytest.param(held(0.75), of(ops.Divide(), held(3.0), held(4.0)), id="a quotient that comes out even"),
-    pytest.param(held(1.0), of(ops.Exponential(), held(0.0)), id="an exponential of nought"),
+    pytest.param(held(1.0), of(ops.Exponential(), held(0.0)), id="an exponential of zero"),
     pytest.param(held(3.0), of(ops.Sqrt(), held(9.0)), id="a root of a square"),
     pytest.param(held(8.0), of(ops.Power(), held(2.0), held(3.0)), id="a power"),
     pytest.param(held(0, 1, 2, 3, dtype=I64), places(4, I64), id="positions"),
@@ -115,7 +115,7 @@ OTHERS = [
     pytest.param(held(-1e9), held(-math.inf), id="a low number for an infinity"),
     pytest.param(held(-math.inf), held(math.inf), id="infinities of both signs"),
     pytest.param(held(math.nan), held(math.nan), id="no number"),
-    pytest.param(held(0.0), held(math.nan), id="nought for no number"),
+    pytest.param(held(0.0), held(math.nan), id="zero for no number"),
     pytest.param(held(1, dtype=I32), held(1, dtype=I64), id="another type of integer"),
     pytest.param(held(1, dtype=I8), held(True, dtype=BOOL), id="a truth value"),
     pytest.param(held(0.5, dtype=F32), held(0.5, dtype=F16), id="another type of float"),
@@ -127,7 +127,7 @@ OTHERS = [
     pytest.param(held(16777216.0), held(16777217.0), id="whole numbers that single precision rounds to one"),
     pytest.param(held(0.1, 0.2), held(0.1, 0.2002), id="tables apart"),
     pytest.param(held(300, dtype=I8), of(ops.Convert(I8), held(300.0)), id="a float that its type does not hold"),
-    pytest.param(held(-1, dtype=I32), of(ops.Divide(), held(1, dtype=I32), held(0, dtype=I32)), id="by nought"),
+    pytest.param(held(-1, dtype=I32), of(ops.Divide(), held(1, dtype=I32), held(0, dtype=I32)), id="by zero"),
     pytest.param(held(math.inf), of(ops.Divide(), held(1.0), held(0.0)), id="a pole"),
     pytest.param(
         held(120000.0, dtype=F16), of(ops.Add(), held(60000.0, dtype=F16), held(60000.0, dtype=F16)), id="overflow"
@@ -145,7 +145,7 @@ def test_other_numbers_are_refused(left: Build, right: Build) -> None:
 def test_what_reads_an_input_is_not_closed() -> None:
     b = GraphBuilder()
     b.output("result", b.input("x", ops.Input("x", TensorType((), F32))))
-    assert closed(Lemma("", b.build(), b.build(), "numbers")) is None
+    assert compare_closed(Lemma("", b.build(), b.build(), "numbers")) is None
 
 
 # --- rounding
@@ -187,12 +187,12 @@ def test_roots() -> None:
 
 
 def test_numbers_that_stand_for_minus_infinity() -> None:
-    endless = held(-math.inf)
-    assert sentences(endless, held(LOWEST)) == (MASKS,)
+    infinite = held(-math.inf)
+    assert sentences(infinite, held(LOWEST)) == (MASKS,)
     assert sentences(held(-math.inf, dtype=F16), held(-65504.0, dtype=F16)) == (MASKS,)
-    assert sentences(endless, held(-1e9)) == (MASKS, filling_assumption(-1e9))
-    assert taken(endless, held(-65504.0)) == (Taken("mask"), Taken("filling", (-65504.0,)))
-    chosen = of(ops.Select(), held(True, False, dtype=BOOL), spread(held(0.0), 2), spread(endless, 2))
+    assert sentences(infinite, held(-1e9)) == (MASKS, filling_assumption(-1e9))
+    assert taken(infinite, held(-65504.0)) == (Taken("mask"), Taken("filling", (-65504.0,)))
+    chosen = of(ops.Select(), held(True, False, dtype=BOOL), spread(held(0.0), 2), spread(infinite, 2))
     assert sentences(chosen, held(0.0, LOWEST)) == (MASKS,)
     assert taken(chosen, held(LOWEST, 0.0)) is None
     assert taken(chosen, held(0.5, LOWEST)) is None
@@ -314,8 +314,8 @@ def test_sentences_are_put_together() -> None:
     pairs = [Taken("scalars", (k + 0.5, k + 0.50000001)) for k in range(5)]
     everything = [Taken("moved", (1e-5,)), Taken("moved", (2e-4,)), *reversed(pairs), Taken("folded"), Taken("folded")]
     masks = [Taken("filling", (-1e4,)), Taken("mask"), Taken("filling", (-1e9,)), Taken("cut", (0.1, 0.0))]
-    found = said([*everything, *masks])
-    assert found == said(reversed([*everything, *masks]))
+    found = taken_sentences([*everything, *masks])
+    assert found == taken_sentences(reversed([*everything, *masks]))
     assert found == (
         "numbers that are cut off to whole ones are exact: 0.10000000000000001 stands for 0",
         MASKS,
@@ -326,7 +326,7 @@ def test_sentences_are_put_together() -> None:
         "2.5 and 2.50000001, 3.5 and 3.50000001 and more",
         "tables that one program holds are those that the other computes, which rounding moved by up to 2.0e-04",
     )
-    assert said([]) == ()
+    assert taken_sentences([]) == ()
 
 
 # --- functions of one byte

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from rewright.frontends.torch.complexes import arithmetic, fourier, layouts
-from rewright.frontends.torch.complexes.tensor import Complex, inner, joined, outer, parts
+from rewright.frontends.torch.complexes.tensor import Complex, inner, join_parts, outer, parts
 
 __all__ = ["decompositions", "inner", "layouts", "outer", "parts"]
 
@@ -23,12 +23,12 @@ def decompositions(*, opaque: bool = False) -> dict[Any, Callable[..., Any]]:
     aten: Any = torch.ops.aten
     found: dict[Any, Callable[..., Any]] = {
         aten.view_as_complex.default: Complex,
-        aten.complex.default: joined,
-        aten.polar.default: arithmetic.made,
+        aten.complex.default: join_parts,
+        aten.polar.default: arithmetic.from_polar,
     }
     if opaque:
         return found
     return found | {
-        aten._to_copy.default: arithmetic.converted,
+        aten._to_copy.default: arithmetic.cast_to_complex,
         aten._fft_r2c.default: fourier.real_to_complex,
     }

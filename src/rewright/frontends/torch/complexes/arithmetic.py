@@ -8,32 +8,32 @@ from typing import Any
 
 import torch
 
-from rewright.frontends.torch.complexes.tensor import COMPLEX, FUNCTIONS, Complex, both, joined
+from rewright.frontends.torch.complexes.tensor import COMPLEX, FUNCTIONS, Complex, join_parts, real_and_imaginary
 from rewright.ir.errors import UnsupportedOperator
 
 _aten: Any = torch.ops.aten
 Part = torch.Tensor | float
 
 
-def made(size: torch.Tensor, angle: torch.Tensor) -> Complex:
+def from_polar(size: torch.Tensor, angle: torch.Tensor) -> Complex:
     """The complex number of a size and an angle."""
-    return joined(size * angle.cos(), size * angle.sin())
+    return join_parts(size * angle.cos(), size * angle.sin())
 
 
-def converted(x: torch.Tensor, **keywords: Any) -> Any:
+def cast_to_complex(x: torch.Tensor, **keywords: Any) -> Any:
     """A real tensor as a complex one where a cast asks for that."""
     dtype = keywords.get("dtype")
     if dtype is None or not dtype.is_complex or x.is_complex():
         return NotImplemented
     parts = {wide: narrow for narrow, wide in COMPLEX.items()}
     real = x.to(parts[dtype])
-    return joined(real, torch.zeros_like(real))
+    return join_parts(real, torch.zeros_like(real))
 
 
 def _pair(x: Any) -> tuple[Part, Part]:
     """Real and imaginary part of a complex or real tensor, or of a number."""
     if isinstance(x, Complex):
-        return both(x)
+        return real_and_imaginary(x)
     if isinstance(x, complex):
         return x.real, x.imag
     return x, 0.0
@@ -49,10 +49,10 @@ def _spread(factor: Any) -> Any:
 
 
 def _joined(real: Part, imaginary: Part, like: tuple[Part, ...]) -> Complex:
-    """The parts of a result, of which one may be a number."""
+    """The parts of a result; one of them may be a number."""
     tensor = next(x for x in (real, imaginary, *like) if isinstance(x, torch.Tensor))
     full = [x if isinstance(x, torch.Tensor) else torch.full_like(tensor, x) for x in (real, imaginary)]
-    return joined(full[0], full[1])
+    return join_parts(full[0], full[1])
 
 
 def _product(func: Any, x: Any, y: Any) -> Complex:
@@ -93,16 +93,16 @@ def _added(func: Any, a: Part, b: Part, alpha: float) -> Part:
 
 
 def _by_parts(func: Any, x: Complex) -> Complex:
-    return x.seen(func(x.parts))
+    return x.with_parts(func(x.parts))
 
 
 def _conjugated(func: Any, x: Complex) -> Complex:
-    real, imaginary = both(x)
-    return joined(real, -imaginary)
+    real, imaginary = real_and_imaginary(x)
+    return join_parts(real, -imaginary)
 
 
 def _shown_conjugated(func: Any, x: Complex) -> Complex:
-    """The same memory, of which the conjugates are seen."""
+    """The same memory, seen as conjugates."""
     return Complex(_aten.alias(x.parts), not x.conjugate)
 
 
@@ -115,52 +115,52 @@ def _copy(func: Any, x: Complex, source: Any, *_: Any) -> Complex:
     if isinstance(source, Complex):
         return Complex(source.plain.to(x.parts.dtype).expand(x.parts.shape))
     real = source.to(x.parts.dtype).expand(x.shape)
-    return joined(real, torch.zeros_like(real))
+    return join_parts(real, torch.zeros_like(real))
 
 
-def _nought(func: Any, x: Complex) -> Complex:
+def _zero(func: Any, x: Complex) -> Complex:
     return Complex(torch.zeros_like(x.parts))
 
 
 def _size(func: Any, x: Complex) -> torch.Tensor:
-    return torch.hypot(*both(x))
+    return torch.hypot(*real_and_imaginary(x))
 
 
 def _angle(func: Any, x: Complex) -> torch.Tensor:
-    real, imaginary = both(x)
+    real, imaginary = real_and_imaginary(x)
     return torch.atan2(imaginary, real)
 
 
 def _sign(func: Any, x: Complex) -> Complex:
-    size = torch.hypot(*both(x)).unsqueeze(-1)
-    nought = size == 0
-    return Complex(torch.where(nought, 0.0, x.plain / torch.where(nought, 1.0, size)))
+    size = torch.hypot(*real_and_imaginary(x)).unsqueeze(-1)
+    zero = size == 0
+    return Complex(torch.where(zero, 0.0, x.plain / torch.where(zero, 1.0, size)))
 
 
 def _exponential(func: Any, x: Complex) -> Complex:
-    real, imaginary = both(x)
-    return made(real.exp(), imaginary)
+    real, imaginary = real_and_imaginary(x)
+    return from_polar(real.exp(), imaginary)
 
 
 def _logarithm(func: Any, x: Complex) -> Complex:
-    return joined(_size(func, x).log(), _angle(func, x))
+    return join_parts(_size(func, x).log(), _angle(func, x))
 
 
 def _matrix_product(func: Any, x: Complex, y: Complex) -> Complex:
-    (a, b), (c, d) = both(x), both(y)
-    return joined(func(a, c) - func(b, d), func(a, d) + func(b, c))
+    (a, b), (c, d) = real_and_imaginary(x), real_and_imaginary(y)
+    return join_parts(func(a, c) - func(b, d), func(a, d) + func(b, c))
 
 
 def _folded(func: Any, x: Complex, axes: int | Sequence[int] | None = None, keepdim: bool = False, **_: Any) -> Complex:
     every = list(range(x.dim())) if axes is None or axes == [] else [axes] if isinstance(axes, int) else list(axes)
-    parts = [part if not every else func.overloadpacket(part, every, keepdim) for part in both(x)]
-    return joined(parts[0], parts[1])
+    parts = [part if not every else func.overloadpacket(part, every, keepdim) for part in real_and_imaginary(x)]
+    return join_parts(parts[0], parts[1])
 
 
 def _selected(func: Any, condition: torch.Tensor, x: Any, y: Any) -> Complex:
     parts = zip(_pair(x), _pair(y), strict=True)
     real, imaginary = (torch.where(condition, a, b) for a, b in parts)
-    return joined(real, imaginary)
+    return join_parts(real, imaginary)
 
 
 def _filled(func: Any, x: Complex, mask: torch.Tensor, value: Any) -> Complex:
@@ -178,16 +178,16 @@ def _power(func: Any, x: Complex, exponent: Any) -> Complex:
 
 
 def _root(func: Any, x: Complex) -> Complex:
-    return made(_size(func, x).sqrt(), _angle(func, x) / 2)
+    return from_polar(_size(func, x).sqrt(), _angle(func, x) / 2)
 
 
 def _sine(turn: float) -> Callable[[Any, Complex], Complex]:
     def lower(func: Any, x: Complex) -> Complex:
         """``sin(a + i b) = sin(a) cosh(b) + i cos(a) sinh(b)``, and the cosine a quarter of a turn further."""
-        real, imaginary = both(x)
+        real, imaginary = real_and_imaginary(x)
         if turn:
-            return joined(real.cos() * imaginary.cosh(), -real.sin() * imaginary.sinh())
-        return joined(real.sin() * imaginary.cosh(), real.cos() * imaginary.sinh())
+            return join_parts(real.cos() * imaginary.cosh(), -real.sin() * imaginary.sinh())
+        return join_parts(real.sin() * imaginary.cosh(), real.cos() * imaginary.sinh())
 
     return lower
 
@@ -208,7 +208,7 @@ FUNCTIONS.update(
         _aten.conj_physical: _conjugated,
         _aten._conj_physical: _conjugated,
         _aten.copy: _copy,
-        _aten.zero: _nought,
+        _aten.zero: _zero,
         _aten.view_as_real: _real_parts,
         _aten.abs: _size,
         _aten.angle: _angle,

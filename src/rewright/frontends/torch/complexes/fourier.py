@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from rewright.frontends.torch.complexes.tensor import FUNCTIONS, Complex, both, joined
+from rewright.frontends.torch.complexes.tensor import FUNCTIONS, Complex, join_parts, real_and_imaginary
 
 _aten: Any = torch.ops.aten
 
@@ -26,10 +26,10 @@ def _along(x: torch.Tensor, axis: int, matrix: torch.Tensor) -> torch.Tensor:
 
 
 def _transformed(x: Complex, axis: int, forward: bool) -> Complex:
-    real, imaginary = both(x)
+    real, imaginary = real_and_imaginary(x)
     cosine, sine = _turns(x.shape[axis], real)
     sine = -sine if forward else sine
-    return joined(
+    return join_parts(
         _along(real, axis, cosine) - _along(imaginary, axis, sine),
         _along(real, axis, sine) + _along(imaginary, axis, cosine),
     )
@@ -56,7 +56,7 @@ def real_to_complex(x: torch.Tensor, dim: Sequence[int], normalization: int, one
     if onesided:
         kept = x.shape[last] // 2 + 1
         cosine, sine = cosine[:, :kept], sine[:, :kept]
-    found = joined(_along(x, last, cosine) * factor, _along(x, last, -sine) * factor)
+    found = join_parts(_along(x, last, cosine) * factor, _along(x, last, -sine) * factor)
     return complex_to_complex(None, found, rest, 0, True)
 
 
@@ -64,7 +64,7 @@ def complex_to_real(func: Any, x: Complex, dim: Sequence[int], normalization: in
     """The transform back to real numbers, of half of the last axis: the other half is the conjugate of that."""
     *rest, last = [axis % x.dim() for axis in dim]
     sizes = [*(x.shape[axis] for axis in rest), last_dim_size]
-    real, imaginary = both(complex_to_complex(None, x, rest, 0, False))
+    real, imaginary = real_and_imaginary(complex_to_complex(None, x, rest, 0, False))
     cosine, sine = _turns(last_dim_size, real)
     kept = last_dim_size // 2 + 1
     real, imaginary = real.narrow(last, 0, kept), imaginary.narrow(last, 0, kept)

@@ -14,36 +14,36 @@ _aten: Any = torch.ops.aten
 
 
 def _sized(func: Any, x: Complex, sizes: Sequence[Any], **keywords: Any) -> Complex:
-    return x.seen(func(x.parts, [*sizes, 2], **keywords))
+    return x.with_parts(func(x.parts, [*sizes, 2], **keywords))
 
 
 def _along(func: Any, x: Complex, axis: int = 0, *rest: Any, **keywords: Any) -> Complex:
-    return x.seen(func(x.parts, axis_of(axis, x.dim()), *rest, **keywords))
+    return x.with_parts(func(x.parts, axis_of(axis, x.dim()), *rest, **keywords))
 
 
 def _parted(func: Any, x: Complex, sizes: Any, axis: int = 0) -> list[Complex]:
-    return [x.seen(part) for part in func(x.parts, sizes, axis_of(axis, x.dim()))]
+    return [x.with_parts(part) for part in func(x.parts, sizes, axis_of(axis, x.dim()))]
 
 
 def _new_axis(func: Any, x: Complex, axis: int) -> Complex:
-    return x.seen(func(x.parts, axis_of(axis, x.dim() + 1)))
+    return x.with_parts(func(x.parts, axis_of(axis, x.dim() + 1)))
 
 
 def _swapped(func: Any, x: Complex, first: int, second: int) -> Complex:
-    return x.seen(func(x.parts, axis_of(first, x.dim()), axis_of(second, x.dim())))
+    return x.with_parts(func(x.parts, axis_of(first, x.dim()), axis_of(second, x.dim())))
 
 
 def _permuted(func: Any, x: Complex, order: Sequence[int]) -> Complex:
-    return x.seen(func(x.parts, [*(axis_of(a, x.dim()) for a in order), x.dim()]))
+    return x.with_parts(func(x.parts, [*(axis_of(a, x.dim()) for a in order), x.dim()]))
 
 
 def _looked_up(func: Any, x: Complex, indices: Sequence[Any]) -> Complex:
-    return x.seen(func(x.parts, indices))
+    return x.with_parts(func(x.parts, indices))
 
 
 def _gathered(func: Any, x: Complex, axis: int, index: torch.Tensor, **keywords: Any) -> Complex:
     both = index.unsqueeze(-1).expand(*index.shape, 2)
-    return x.seen(func(x.parts, axis_of(axis, x.dim()), both, **keywords))
+    return x.with_parts(func(x.parts, axis_of(axis, x.dim()), both, **keywords))
 
 
 def _together(func: Any, every: Sequence[Complex], axis: int = 0) -> Complex:
@@ -63,18 +63,18 @@ def _filled(func: Any, x: Complex, *sizes: Any, **keywords: Any) -> Complex:
 def _padded(func: Any, x: Complex, pad: Sequence[int], value: float = 0) -> Complex:
     if value:
         raise UnsupportedOperator("padding of complex numbers with other than zero; pad their parts")
-    return x.seen(func(x.parts, [0, 0, *pad]))
+    return x.with_parts(func(x.parts, [0, 0, *pad]))
 
 
 def _put_back(func: Any, x: Complex, sizes: Sequence[int], axis: int, *rest: Any) -> Complex:
     """The gradient of a slice, which is zero elsewhere."""
-    return x.seen(func(x.parts, [*sizes, 2], axis_of(axis, len(sizes)), *rest))
+    return x.with_parts(func(x.parts, [*sizes, 2], axis_of(axis, len(sizes)), *rest))
 
 
 def _turned(func: Any, x: Complex, *rest: Any, **keywords: Any) -> Complex:
     """Axes counted from the end, in a list: flips and rolls."""
     *before, axes = rest
-    return x.seen(func(x.parts, *before, [axis_of(axis, x.dim()) for axis in axes], **keywords))
+    return x.with_parts(func(x.parts, *before, [axis_of(axis, x.dim()) for axis in axes], **keywords))
 
 
 def _copied(func: Any, x: Complex, **keywords: Any) -> Complex:
@@ -84,7 +84,7 @@ def _copied(func: Any, x: Complex, **keywords: Any) -> Complex:
         if dtype is not None and dtype not in REAL:
             raise UnsupportedOperator("a cast of complex numbers drops their imaginary parts; take .real")
         keywords["dtype"] = REAL.get(cast("Any", dtype), x.parts.dtype)
-    return x.seen(func(x.parts, **keywords))
+    return x.with_parts(func(x.parts, **keywords))
 
 
 FUNCTIONS.update(

@@ -37,14 +37,14 @@ class Complex(torch.Tensor):
     def __init__(self, parts: torch.Tensor, conjugate: bool = False) -> None:
         super().__init__()
 
-    def seen(self, parts: torch.Tensor) -> Complex:
+    def with_parts(self, parts: torch.Tensor) -> Complex:
         """Other elements of the same memory, or a copy: conjugates where this one shows conjugates."""
         return Complex(parts, self.conjugate)
 
     @property
     def plain(self) -> torch.Tensor:
         """Real and imaginary parts: what is in memory, or a tensor of its own where that is conjugated."""
-        return torch.stack(both(self), -1) if self.conjugate else self.parts
+        return torch.stack(real_and_imaginary(self), -1) if self.conjugate else self.parts
 
     @classmethod
     def __torch_dispatch__(
@@ -97,7 +97,7 @@ def inner(value: torch.Tensor) -> torch.Tensor:
     return value.plain if isinstance(value, Complex) else value
 
 
-def both(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+def real_and_imaginary(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     given = cast("Complex", x)
     real, imaginary = given.parts.select(-1, 0), given.parts.select(-1, 1)
     return real, -imaginary if given.conjugate else imaginary
@@ -108,7 +108,7 @@ def axis_of(axis: int, rank: int) -> int:
     return axis + rank if axis < 0 else axis
 
 
-def joined(real: torch.Tensor, imaginary: torch.Tensor) -> Complex:
+def join_parts(real: torch.Tensor, imaginary: torch.Tensor) -> Complex:
     """The complex tensor of two real ones, which broadcast."""
     shape = common_shape(real.shape, imaginary.shape)
     return Complex(torch.stack([real.expand(shape), imaginary.expand(shape)], -1))

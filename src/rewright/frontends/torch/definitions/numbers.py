@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from rewright.frontends.torch.definitions.table import KNOWN, Definitions, common_shape, together
+from rewright.frontends.torch.definitions.table import KNOWN, Definitions, broadcast_pair, common_shape
 
 DEFINITIONS = Definitions()
 _aten: Any = torch.ops.aten
@@ -86,7 +86,7 @@ def right_shift(x: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
 def gcd(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     """The greatest common divisor, by as many remainders as any two numbers of the type need."""
     dtype = torch.result_type(x, y)
-    a, b = together(x.to(dtype).abs(), y.to(dtype).abs())
+    a, b = broadcast_pair(x.to(dtype).abs(), y.to(dtype).abs())
     for _ in range(math.ceil(_bits(dtype) * math.log(2) / math.log((1 + math.sqrt(5)) / 2)) + 1):
         more = b != 0
         a, b = torch.where(more, b, a), torch.where(more, torch.fmod(a, torch.where(more, b, 1)), 0)
@@ -158,7 +158,7 @@ def _chebyshev(kind: str, shift: bool) -> Callable[[torch.Tensor, torch.Tensor],
     def polynomial(x: torch.Tensor, n: torch.Tensor) -> torch.Tensor:
         dtype = torch.result_type(x, n)
         dtype = dtype if dtype.is_floating_point else torch.get_default_dtype()
-        x, n = together(x.to(dtype), n.to(dtype).trunc())
+        x, n = broadcast_pair(x.to(dtype), n.to(dtype).trunc())
         x = 2 * x - 1 if shift else x
         odd = torch.fmod(n, 2) != 0
         near = x.abs() < 1

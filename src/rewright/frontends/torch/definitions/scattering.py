@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import torch
 
-from rewright.frontends.torch.definitions.table import Definitions, together
+from rewright.frontends.torch.definitions.table import Definitions, broadcast_pair
 
 DEFINITIONS = Definitions()
 TRACED = Definitions()
@@ -75,7 +75,7 @@ def _places(mask: torch.Tensor) -> torch.Tensor:
 @DEFINITIONS.define("masked_scatter.default")
 def masked_scatter(x: torch.Tensor, mask: torch.Tensor, source: torch.Tensor) -> torch.Tensor:
     """Where a mask holds, the elements of a source one after the other."""
-    mask, x = together(mask, x)
+    mask, x = broadcast_pair(mask, x)
     if not source.numel():
         return x.clone()
     places = _places(mask).clamp(max=source.numel() - 1)

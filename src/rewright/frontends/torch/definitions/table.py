@@ -44,7 +44,7 @@ def common_shape(*shapes: Sequence[int]) -> tuple[int, ...]:
     return tuple(untyped.broadcast_shapes(*shapes))
 
 
-def together(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+def broadcast_pair(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """Two tensors in their common shape."""
     shape = common_shape(x.shape, y.shape)
     return x.expand(shape), y.expand(shape)

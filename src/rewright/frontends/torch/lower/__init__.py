@@ -10,7 +10,7 @@ from torch.utils import _pytree as pytree
 
 from rewright import ops
 from rewright.frontends.aten.context import Context
-from rewright.frontends.aten.pruning import pruned
+from rewright.frontends.aten.pruning import prune_graph
 from rewright.frontends.aten.ties import with_ties
 from rewright.frontends.aten.views import Tensor
 from rewright.frontends.torch.lower.placing import PlacingBuilder
@@ -20,7 +20,7 @@ from rewright.frontends.torch.traced import TracedProgram
 from rewright.ir.errors import CaptureError
 from rewright.ir.graph import Graph
 from rewright.ops.reference.simplifying import SimplifyingBuilder
-from rewright.proof.unwritten import unwritten
+from rewright.proof.unwritten import unwritten_places
 
 __all__ = ["lower"]
 
@@ -47,14 +47,14 @@ def lower(traced: TracedProgram, *, guards_queries: bool = False, opaque: bool =
         if name not in traced.perhaps or position != given[name.removeprefix("updated:")]:
             builder.output(name, position)
     graph, ties = with_ties(builder.build(), context.ties, builder.superseded)
-    graph = pruned(graph, builder.superseded)
+    graph = prune_graph(graph, builder.superseded)
     assumed = [*context.assumptions, *_memory(graph), *ties]
     return replace(graph, metadata=graph.metadata | ({"assumptions": "; ".join(assumed)} if assumed else {}))
 
 
 def _memory(graph: Graph) -> list[str]:
     """What is taken for granted of memory that is read before anything was written to it."""
-    lines = {graph.nodes[position].span: None for position in unwritten(graph)}
+    lines = {graph.nodes[position].span: None for position in unwritten_places(graph)}
     return [f"what the memory of {line} holds before it is written are finite numbers" for line in lines]
 
 

@@ -11,7 +11,7 @@ import torch.fx
 from torch.utils import _pytree as pytree
 
 from rewright.frontends.aten import tables
-from rewright.frontends.aten.collectives import begun
+from rewright.frontends.aten.collectives import pending_result
 from rewright.frontends.aten.context import Context, NotCovered
 from rewright.frontends.aten.lowering import NO_LOWERING, Lowering, is_known, locate
 from rewright.frontends.aten.pooling import FIRST_ONLY
@@ -160,7 +160,7 @@ class Walk:
             before = self.c.enter(call)
             for tensor in pytree.tree_leaves(result):
                 value = tensor.read(self.c.b)
-                position = begun(self.c, value)
+                position = pending_result(self.c, value)
                 self._in_flight[position] = value
                 tensor.write(self.c.b, position)
             self.c.leave(before)

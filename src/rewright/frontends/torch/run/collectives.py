@@ -28,7 +28,7 @@ def reduced(kind: str, parts: Tensors) -> torch.Tensor:
     return function(torch.stack(list(parts))).to(parts[0].dtype)
 
 
-def computed(name: str, args: Sequence[Any], parts: Tensors, position: int, sent: Sequence[Any]) -> torch.Tensor:
+def compute_result(name: str, args: Sequence[Any], parts: Tensors, position: int, sent: Sequence[Any]) -> torch.Tensor:
     """The result on the member at ``position``; ``sent`` has the split sizes of every sender of an all-to-all."""
     if name == "all_reduce":
         return reduced(str(args[1]), parts)

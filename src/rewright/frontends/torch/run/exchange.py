@@ -17,7 +17,7 @@ from torch.utils._python_dispatch import (
 
 from rewright.frontends.aten.context import Communicator
 from rewright.frontends.torch.messages import calling_line
-from rewright.frontends.torch.run.collectives import computed
+from rewright.frontends.torch.run.collectives import compute_result
 from rewright.frontends.torch.run.memory import Memory
 from rewright.frontends.torch.run.switchboard import Meet, Receive, Request, Send
 from rewright.ir.errors import CaptureError
@@ -50,7 +50,7 @@ def is_communication(operator: Any) -> bool:
 
 
 class Exchange(TorchDispatchMode):
-    """One rank's access to the others. What depends on the program's inputs is told along with the values."""
+    """One rank's access to the others. Whether values depend on the program's inputs is passed along with them."""
 
     def __init__(self, rank: int, ask: Ask, groups: Callable[[], dict[str, Communicator]]) -> None:
         TorchDispatchMode.__init__(self)  # pyright: ignore[reportUnknownMemberType]
@@ -92,7 +92,7 @@ class Exchange(TorchDispatchMode):
         payload = (given.detach().clone(), self.memory.depends(given), splits)
         answers: Any = self._ask(Meet(group, communicator.number, name, payload, where))
         parts, depends, sent = zip(*answers, strict=True)
-        result = computed(name, args, parts, group.index(self._rank), sent)
+        result = compute_result(name, args, parts, group.index(self._rank), sent)
         self.memory.mark(result, any(depends))
         return result
 

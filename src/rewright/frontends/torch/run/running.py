@@ -74,7 +74,7 @@ class Running(Tracing):
         known = {name: spec for name, spec in self.specs.items() if name in inputs}
         marks = {name: mark for name, mark in self.marks.items() if name in inputs}
         buffers = {name: digest_of(value) for name, value in self.buffers.items() if name in inputs}
-        return Trace(program, known, specs, self._notes(), (*assumed, *masks), buffers, marks, log.taken())
+        return Trace(program, known, specs, self._notes(), (*assumed, *masks), buffers, marks, log.entries())
 
     def _record(self, recorder: Recorder) -> None:
         """Run the program under the recorder and collect its results."""

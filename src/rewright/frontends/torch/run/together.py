@@ -15,7 +15,7 @@ from rewright.frontends.torch.run.exchange import Ask, Exchange
 from rewright.frontends.torch.run.transport import as_processes, as_threads
 from rewright.frontends.torch.run.watching import surroundings
 from rewright.frontends.torch.trace import quiet
-from rewright.frontends.torch.world import groups, joined, own_groups
+from rewright.frontends.torch.world import groups, join_as_rank, own_groups
 from rewright.ir.errors import CaptureError
 from rewright.ir.placement import Mesh
 
@@ -39,7 +39,7 @@ def run_together(
     """
 
     def work(rank: int, ask: Ask) -> Result:
-        with joined(rank, mesh) as device_mesh, Exchange(rank, ask, groups) as exchange:
+        with join_as_rank(rank, mesh) as device_mesh, Exchange(rank, ask, groups) as exchange:
             return one(rank, device_mesh, exchange)
 
     with quiet(), surroundings(), dense_attention(), own_groups():

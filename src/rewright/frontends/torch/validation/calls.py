@@ -16,9 +16,9 @@ from rewright.frontends.torch.traced import TracedProgram
 from rewright.frontends.torch.validation import eager
 from rewright.frontends.torch.validation.checking import NOTHING, NotRun, Wrong, check
 from rewright.frontends.torch.validation.cuts import Cut, cut
-from rewright.frontends.torch.validation.shrinking import shrunk
+from rewright.frontends.torch.validation.shrinking import shrink_call
 from rewright.frontends.validation.record import Validation
-from rewright.frontends.validation.store import Outcome, Store, cached
+from rewright.frontends.validation.store import Outcome, Store, open_store
 from rewright.ir.errors import CaptureError, UnsupportedOperator
 
 _TOO_LARGE = "it fits no smaller sizes, and is large"
@@ -29,7 +29,7 @@ class Calls:
 
     def __init__(self, *, guards_queries: bool = False, store: Store | None = None) -> None:
         self._guards = guards_queries
-        self._store = store or cached(f"torch {torch.__version__}")
+        self._store = store or open_store(f"torch {torch.__version__}")
         self._mode = new_mode()
         self._met: dict[str, None] = {}
         self._checked: dict[str, float] = {}
@@ -74,7 +74,7 @@ class Calls:
     def _call(self, call: Cut) -> None:
         """Check a call at the first smaller sizes that it fits."""
         why = _TOO_LARGE
-        for candidate in shrunk(call):
+        for candidate in shrink_call(call):
             signature = str(candidate)
             if signature in self._checked:
                 return

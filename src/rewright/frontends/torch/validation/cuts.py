@@ -93,7 +93,7 @@ class Cut:
         for step in self.steps:
             yield from _integers([*step.arguments, *step.keywords.values()])
 
-    def resized(self, sizes: Sizes) -> Cut:
+    def resize(self, sizes: Sizes) -> Cut:
         """The same call with other sizes, among shapes and arguments alike."""
         leaves = tuple(Leaf(tuple(map(sizes, leaf.shape)), leaf.order, leaf.dtype) for leaf in self.leaves)
         steps = tuple(

@@ -23,7 +23,7 @@ _FACTORS, _MORE_FACTORS = (2, 3, 4), range(2, 65)
 _Related = Callable[[int, Mapping[int, int]], int | None]
 
 
-def shrunk(call: Cut) -> Iterator[Cut]:
+def shrink_call(call: Cut) -> Iterator[Cut]:
     """The call at smaller sizes, most promising first, and as it is where it is small."""
     every = dict.fromkeys(number for number in call.numbers() if 1 < number < _LARGEST)
     numbers, small = [n for n in every if n > _KEPT], [n for n in every if n <= _KEPT]
@@ -31,7 +31,7 @@ def shrunk(call: Cut) -> Iterator[Cut]:
     for related, kept in (_product, ()), (_combination, ()), (_product, small), (more, small):
         if numbers:
             table = _table(numbers, related, kept)
-            yield call.resized(lambda number, table=table: table.get(number, number))
+            yield call.resize(lambda number, table=table: table.get(number, number))
     elements = sum(math.prod(leaf.shape) for leaf in call.leaves) + sum(map(math.prod, call.results))
     if elements <= (_MOST_VIEWED if call.name in tables.VIEWS else _MOST_ELEMENTS):
         yield call

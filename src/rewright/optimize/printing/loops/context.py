@@ -70,7 +70,7 @@ class Context:
     @property
     def features(self) -> int:
         """Elements of a row of features in memory."""
-        return padded(self.kernel.features.size) if self.kernel.features else 0
+        return padded_size(self.kernel.features.size) if self.kernel.features else 0
 
     def computed(self, dtype: DType) -> DType:
         """The dtype in which values of a dtype are computed: floats in one, integers in the widest."""
@@ -87,6 +87,6 @@ class Context:
         return name
 
 
-def padded(size: int) -> int:
+def padded_size(size: int) -> int:
     """The size rounded up to whole vectors."""
     return -(-size // 16) * 16

@@ -17,7 +17,7 @@ from rewright.optimize.printing.loops.context import (
     ROWS,
     Context,
     Tiling,
-    padded,
+    padded_size,
 )
 from rewright.optimize.printing.loops.packing import pack_left
 from rewright.optimize.printing.loops.rows import bind_state, enter_row, simpler, tile_condition
@@ -39,7 +39,7 @@ from rewright.optimize.printing.statements import (
     Scalar,
     Statement,
     call,
-    folded,
+    fold_left,
     total,
     whole,
 )
@@ -72,7 +72,7 @@ def choose_tiling(kernel: Kernel) -> Tiling:
 def _sweep(k: Context, sweep: Sweep) -> None:
     """States, the loop over tiles, and the ends of the states."""
     block = k.scopes.here
-    lanes = min(k.tiling.lanes, padded(sweep.lane.size))
+    lanes = min(k.tiling.lanes, padded_size(sweep.lane.size))
     k.ranges[sweep.lane.name] = (0, sweep.lane.size - 1)
     k.ranges.update({p.depth.name: (0, p.depth.size - 1) for p in sweep.products})
     for running in sweep.running:
@@ -110,7 +110,7 @@ def _skip(k: Context, tile: Scope, sweep: Sweep, found: Variants) -> None:
     tests = [simpler(k, tile, sweep, (one,), found.taken[one,]) for one in found.skip]
     some = [test for test in tests if test is not None]
     if some:
-        tile.add(If(folded("or", some), (Leave("continue"),), note="the mask absorbs the whole tile"))
+        tile.add(If(fold_left("or", some), (Leave("continue"),), note="the mask absorbs the whole tile"))
 
 
 def _cases(

@@ -10,7 +10,7 @@ from rewright.ops.functions import FUNCTIONS
 from rewright.optimize.kernel import Loop as Axis
 from rewright.optimize.kernel import Product, Sweep
 from rewright.optimize.phases import Work
-from rewright.optimize.printing.loops.context import BEGIN, COLUMN, COLUMNS, FIRST, ROW, ROWS, Context, padded
+from rewright.optimize.printing.loops.context import BEGIN, COLUMN, COLUMNS, FIRST, ROW, ROWS, Context, padded_size
 from rewright.optimize.printing.loops.scopes import Scope
 from rewright.optimize.printing.loops.states import is_state
 from rewright.optimize.printing.loops.values import value
@@ -28,8 +28,8 @@ from rewright.optimize.printing.statements import (
     Statement,
     Sum,
     View,
-    at,
     call,
+    element_at,
     total,
     whole,
 )
@@ -82,7 +82,7 @@ def pack_left(k: Context, block: Scope, product: Product) -> str:
     depth = product.depth
     name = k.buffer("left", k.block * depth.size)
     deep = Counter(depth.name, "d", whole(depth.size), Sum(()))
-    block.add(fill(k, [row_counter(k), deep], product.left, at(name, (ROW, depth.size), DEEP)))
+    block.add(fill(k, [row_counter(k), deep], product.left, element_at(name, (ROW, depth.size), DEEP)))
     return name
 
 
@@ -91,7 +91,7 @@ def pack_tile(k: Context, tile: Scope, e: Expression, sweep: Sweep, inner: Axis,
 
     Across, there is one row for each depth, in which the lane is contiguous; otherwise one for each element of it.
     """
-    width = inner.size if is_across else padded(inner.size)
+    width = inner.size if is_across else padded_size(inner.size)
     tiles, whole_tile = -(-sweep.lane.size // lanes), lanes * width
     is_shared = k.rows > k.block and tiles * whole_tile * (8 if k.kernel.is_wide else 4) <= PACKED_LIMIT
     memory = k.buffer("tile", tiles * whole_tile if is_shared else whole_tile)
@@ -103,7 +103,7 @@ def pack_tile(k: Context, tile: Scope, e: Expression, sweep: Sweep, inner: Axis,
         body.append(If(call("compare_LT", COLUMNS, whole(lanes)), (clear,)))
     elif not is_across and width != inner.size:
         body.append(clear)
-    target = at(name, (DEEP, lanes), COLUMN) if is_across else at(name, (COLUMN, width), DEEP)
+    target = element_at(name, (DEEP, lanes), COLUMN) if is_across else element_at(name, (COLUMN, width), DEEP)
     deep = Counter(inner.name, "d", whole(inner.size), Sum(()))
     body.append(fill(k, [lane_counter(sweep), deep], e, target))
     if not is_shared:
@@ -126,7 +126,7 @@ def product(k: Context, body: Scope, sweep: Sweep, found: Product, lanes: int, l
     return name
 
 
-def hoisted(
+def hoist_values(
     k: Context, body: Scope, sweep: Sweep, work: Work, weights: Factors, lanes: int
 ) -> tuple[Work, Factors, dict[int, Element]]:
     """Values that no row changes, computed once for a tile; a quotient by one is a product with its inverse."""
@@ -144,7 +144,7 @@ def hoisted(
         return table.plain("multiply", (top, table.plain("divide", (table.constant(1.0, e.dtype), bottom))))
 
     feature = k.kernel.features.name if k.kernel.features is not None else ""
-    work = work.changed(lambda e: table.replace(e, inverse))
+    work = work.map_expressions(lambda e: table.replace(e, inverse))
     found = {n: (table.replace(w, inverse), item) for n, (w, item) in weights.items()}
     places: dict[int, Element] = {}
     stack = [*work.values(), *(w for w, _ in found.values())]
@@ -158,7 +158,9 @@ def hoisted(
             places[e.number] = Element(k.buffer("lane", lanes, k.computed(e.dtype)), COLUMN)
             body.add(fill(k, [lane_counter(sweep)], e, places[e.number]))
         elif e.op == "load" and not is_state(e) and _runs_across(k, e, lane):
-            places[e.number] = at(k.buffer("across", k.block * lanes, k.computed(e.dtype)), (ROW, lanes), COLUMN)
+            places[e.number] = element_at(
+                k.buffer("across", k.block * lanes, k.computed(e.dtype)), (ROW, lanes), COLUMN
+            )
             body.add(fill(k, [lane_counter(sweep), row_counter(k)], e, places[e.number]))
         elif e.op != "reduce":
             stack.extend(e.arguments)

@@ -24,7 +24,7 @@ from rewright.optimize.printing.statements import (
     Statement,
     call,
     equal,
-    folded,
+    fold_left,
     total,
     whole,
 )
@@ -44,7 +44,7 @@ def enter_row(k: Context, row: Scope) -> None:
 
 def bind_state(k: Context, scope: Scope, running: Running) -> None:
     """Give the value of a finished reduction a name."""
-    text = writer(k).finished(running, state(k, running), lambda e: Element(k.states[e.number], ROW))
+    text = writer(k).finish(running, state(k, running), lambda e: Element(k.states[e.number], ROW))
     finish = running.update.finish
     if finish is not None:
         inverse = _wide_inverse(k, finish)
@@ -95,7 +95,7 @@ def simpler(k: Context, tile: Scope, sweep: Sweep, test: Test, taken: Iterable[E
     values = needs(k.graph, k.table, k.kernel, sweep, taken)
     if values is None:
         return None
-    known = folded("and", [equal(Name(f"known{n}"), whole(int(v))) for n, v in test])
+    known = fold_left("and", [equal(Name(f"known{n}"), whole(int(v))) for n, v in test])
     if not values:
         return known
     flag = Name(k.scopes.fresh("simpler"))

@@ -18,14 +18,14 @@ from rewright.optimize.printing.statements import (
     Name,
     Number,
     Scalar,
-    at,
     call,
+    element_at,
     select,
     total,
     unequal,
     whole,
 )
-from rewright.optimize.printing.states import gaps, joined, known_to_growth, old
+from rewright.optimize.printing.states import gaps, join_results, known_to_growth, old
 from rewright.optimize.scalars.expressions import Expression
 
 SHORT = 16
@@ -61,7 +61,7 @@ def state(k: Context, running: Running) -> Element:
     name = k.states[running.value.number]
     if running.factors is None:
         return Element(name, ROW)
-    return Element(name, FEATURE) if running.is_shared else at(name, (ROW, k.features), FEATURE)
+    return Element(name, FEATURE) if running.is_shared else element_at(name, (ROW, k.features), FEATURE)
 
 
 def partial(
@@ -90,7 +90,7 @@ def renew(k: Context, row: Scope, sweep: Sweep, running: Running) -> None:
     assert running.value.bound is not None
     memory, kind, real = state(k, running), running.value.bound.kind, k.computed(running.value.dtype)
     factor = _factor(k, row, running)
-    lets, before = writer(k).moved(running, memory, factor, _new, BEGIN)
+    lets, before = writer(k).move(running, memory, factor, _new, BEGIN)
     row.add(*lets)
     part = Name(f"part{number}")
     if number in sweep.exact:
@@ -99,7 +99,7 @@ def renew(k: Context, row: Scope, sweep: Sweep, running: Running) -> None:
     taken = call("to_bool", part) if dtype is DType.BOOL else part
     row.add(
         Let(f"old{number}", memory, real),
-        Let(f"next{number}", joined(kind, before, taken, dtype), state_dtype(k, running)),
+        Let(f"next{number}", join_results(kind, before, taken, dtype), state_dtype(k, running)),
         Assign(memory, Name(f"next{number}")),
         Let(f"new{number}", Name(f"next{number}"), real),
     )
@@ -122,9 +122,9 @@ def renew_features(k: Context, row: Scope, sweep: Sweep, running: Running) -> No
         names = known_to_growth(running)
         for e in growth.coefficients:
             rate = k.scopes.fresh("rate")
-            row.add(Let(rate, writer(k).closed(e, names), k.real))
+            row.add(Let(rate, writer(k).inline(e, names), k.real))
             names[e.number] = Name(rate)
-        grown = call("add", memory, writer(k).grown(growth, names, lambda e: _before(k, sweep, e), BEGIN))
+        grown = call("add", memory, writer(k).grow(growth, names, lambda e: _before(k, sweep, e), BEGIN))
         row.add(Loop("f", size, (Assign(memory, grown if factor is None else call("multiply", grown, factor)),)))
     elif factor is not None:
         loop = Loop("f", size, (Combine("product", memory, factor),))
@@ -156,7 +156,7 @@ def settle(k: Context, row: Scope, sweep: Sweep) -> None:
         )
     for running in sweep.settled:
         assert running.update.growth is not None
-        grown = writer(k).grown(running.update.growth, names, of, whole(size))
+        grown = writer(k).grow(running.update.growth, names, of, whole(size))
         change = Combine("sum", of(running.value), grown)
         row.add(change if running.factors is None else Loop("f", whole(k.features), (change,)))
     for estimate, _ in sweep.remainders:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from rewright.ir.types import DType
 from rewright.optimize.kernel import Running, Sweep
-from rewright.optimize.phases import Work, kept, new_estimates, phases
+from rewright.optimize.phases import Work, new_estimates, overlap, phases
 from rewright.optimize.printing.loops.context import BEGIN, COLUMN, COLUMNS, ROW, ROWS, Context
-from rewright.optimize.printing.loops.packing import Factors, hoisted, pack_tile, product
+from rewright.optimize.printing.loops.packing import Factors, hoist_values, pack_tile, product
 from rewright.optimize.printing.loops.rows import enter_row
 from rewright.optimize.printing.loops.scopes import Scope
 from rewright.optimize.printing.loops.states import estimate_mean, partial, renew, renew_features
@@ -23,7 +23,7 @@ from rewright.optimize.printing.statements import (
     Loop,
     Scalar,
     Statement,
-    at,
+    element_at,
     total,
 )
 from rewright.optimize.scalars.expressions import Expression, walk
@@ -61,7 +61,7 @@ def lowered_tile(k: Context, sweep: Sweep, work: Work, lanes: int, left: Mapping
         wanted = [p for p in sweep.products if p.value.number in needed]
         products = {p.value.number: product(k, body, sweep, p, lanes, left[p.value.number]) for p in wanted}
         weights = {r.value.number: r.factors for r, _ in work.bodies if r.factors is not None}
-        work, weights, places = hoisted(k, body, sweep, work, weights, lanes)
+        work, weights, places = hoist_values(k, body, sweep, work, weights, lanes)
         shared = {r.value.number for r in sweep.running if r.is_shared}
         buffers = {n: k.buffer("weight", k.block * lanes) for n in weights if n not in shared}
         tile = Tile(sweep, work, lanes, products, weights, buffers, places)
@@ -99,10 +99,10 @@ def _run_phases(k: Context, tile: Tile, row: Scope) -> None:
         for estimate in new_estimates(phase, known):
             estimate_mean(k, row, estimate)
         later = [e for p in roots[number + 1 :] for e in p]
-        keep = [e for e in kept(roots[number], later, worth) if e.number not in saved]
+        keep = [e for e in overlap(roots[number], later, worth) if e.number not in saved]
         with k.scopes.block(sweep.lane.name) as loop:
             loop.add(Let(sweep.lane.name, total(BEGIN, COLUMN), DType.I64))
-            loop.names.update({n: at(name, (ROW, tile.lanes), COLUMN) for n, name in tile.products.items()})
+            loop.names.update({n: element_at(name, (ROW, tile.lanes), COLUMN) for n, name in tile.products.items()})
             loop.names.update(saved)
             loop.names.update(tile.places)
             reductions = _partial_results(k, tile, phase, row, loop)
@@ -147,5 +147,5 @@ def _partial_results(
             reductions += partial(k, row, loop, tile.sweep, running, tile.bodies[number])
         elif number in tile.buffers:
             place: Scalar = value(k, tile.weights[number][0])
-            loop.add(Assign(at(tile.buffers[number], (ROW, tile.lanes), COLUMN), place))
+            loop.add(Assign(element_at(tile.buffers[number], (ROW, tile.lanes), COLUMN), place))
     return reductions

@@ -92,7 +92,7 @@ def index(k: Context, place: Index) -> Sum:
     terms: list[tuple[Scalar, int]] = []
     for atom, factor in joined.terms:
         if isinstance(atom, Variable):
-            text = value(k, k.table.named(atom.name)) if atom.name.startswith("@") else Name(atom.name)
+            text = value(k, k.table.named_integer(atom.name)) if atom.name.startswith("@") else Name(atom.name)
         elif isinstance(atom, (Quotient, Remainder)) and isinstance(atom.divisor, int):
             function = "floor_quotient" if isinstance(atom, Quotient) else "floor_remainder"
             text = call(function, index(k, atom.numerator), whole(atom.divisor))

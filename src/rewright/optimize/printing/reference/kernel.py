@@ -27,7 +27,7 @@ from rewright.optimize.printing.statements import (
     total,
     whole,
 )
-from rewright.optimize.printing.states import joined, old
+from rewright.optimize.printing.states import join_results, old
 
 TILE = 32
 """Elements of a lane in one step."""
@@ -93,7 +93,7 @@ def _sweep(k: Context, block: Scope, sweep: Sweep) -> None:
         for store in sweep.stores:
             tile.add(put(k, store, store.value))
     block.add(Loop("begin", whole(lane.size), tile.body, step=whole(TILE)))
-    block.add(*writer(k).settled(k.table, sweep, lambda e: Name(k.states[e.number])))
+    block.add(*writer(k).settle(k.table, sweep, lambda e: Name(k.states[e.number])))
     for running in sweep.running:
         _finish(k, block, running)
 
@@ -109,7 +109,7 @@ def _state(k: Context, running: Running) -> Name:
 
 def _finish(k: Context, block: Scope, running: Running) -> None:
     """A name for a finished reduction."""
-    text = writer(k).finished(running, _state(k, running), lambda e: Name(k.states[e.number]))
+    text = writer(k).finish(running, _state(k, running), lambda e: Name(k.states[e.number]))
     if running.update.finish is not None:
         text = call("multiply", text, value(k, running.update.finish))
     name = k.scopes.fresh("v")
@@ -130,9 +130,9 @@ def _renew(k: Context, tile: Scope, sweep: Sweep, running: Running) -> None:
     if sweep.lane.name not in running.body.free:
         body = call("add", body, Sum(((Name(sweep.lane.name), 0),)))
     tile.add(Let(f"part{number}", call(f"reduced_{kind}", body, _lane(k))), Let(f"old{number}", memory))
-    lets, before = write.moved(running, memory, factor, lambda x: Name(k.states[x.number]), BEGIN)
+    lets, before = write.move(running, memory, factor, lambda x: Name(k.states[x.number]), BEGIN)
     tile.add(*lets)
-    tile.add(Assign(memory, joined(kind, before, Name(f"part{number}"), e.dtype)))
+    tile.add(Assign(memory, join_results(kind, before, Name(f"part{number}"), e.dtype)))
     lets, tile.names[number] = write.reading(sweep, e, memory)
     tile.names[k.table.renewed(e).number] = memory
     tile.add(*lets)

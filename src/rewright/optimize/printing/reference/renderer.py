@@ -17,7 +17,7 @@ import torch
 
 
 def along(axis, rank, start, stop):
-    """The numbers from start to stop along one of so many dimensions."""
+    """The numbers from start to stop along one of several dimensions."""
     return torch.arange(start, stop).view([-1 if place == axis else 1 for place in range(rank)])
 
 

@@ -122,6 +122,6 @@ class Context:
         return math.prod(self.shape(tensor)) >= 1 << 31
 
 
-def padded(size: int) -> int:
-    """The size of a tile that holds so many elements."""
+def padded_size(size: int) -> int:
+    """The size of a tile that holds this many elements."""
     return max(16, 1 << (size - 1).bit_length())

@@ -22,7 +22,7 @@ _BYTES = {DType.F16: 2, DType.BF16: 2, DType.F32: 4}
 """Sizes of what is read through descriptors."""
 
 
-def described(k: Context, c: Block, e: Expression, index: Callable[[Index], Scalar]) -> Scalar | None:
+def load_by_descriptor(k: Context, c: Block, e: Expression, index: Callable[[Index], Scalar]) -> Scalar | None:
     """A load through a descriptor, which is made before the loops of the sweep; None where none can do it."""
     shape, size = k.shape(e.tensor), _BYTES.get(e.dtype, 0)
     if c.descriptors is None or len(shape) < 2 or not size:

@@ -9,7 +9,7 @@ from rewright.ir.types import DType
 from rewright.optimize.kernel import Kernel, Store, Sweep
 from rewright.optimize.phases import new_estimates, phases, variants
 from rewright.optimize.planning.planner import Plan
-from rewright.optimize.planning.roles import outside
+from rewright.optimize.planning.roles import unreduced_parts
 from rewright.optimize.printing import statements
 from rewright.optimize.printing.arguments import arguments
 from rewright.optimize.printing.statements import (
@@ -23,7 +23,7 @@ from rewright.optimize.printing.statements import (
     Sum,
     call,
     equal,
-    folded,
+    fold_left,
     total,
     whole,
 )
@@ -38,14 +38,14 @@ from rewright.optimize.printing.tiles.context import (
     Context,
     Descriptors,
     Way,
-    padded,
+    padded_size,
 )
 from rewright.optimize.printing.tiles.limits import Limits, Part
 from rewright.optimize.printing.tiles.products import DEPTH, accumulate, pack_left, product
 from rewright.optimize.printing.tiles.states import (
     estimate_mean,
+    finish_reduction,
     finish_states,
-    finished,
     renew,
     start,
     state,
@@ -72,7 +72,7 @@ def lower(plan: Plan, kernel: Kernel) -> Function:
     )
     if (feature := kernel.features) is not None:
         k.ranges[feature.name] = (0, feature.size - 1)
-        c.add(Let(f"{feature.name}_", call("arange", whole(padded(feature.size)))))
+        c.add(Let(f"{feature.name}_", call("arange", whole(padded_size(feature.size)))))
     is_longer_later = [_sweep(k, c, sweep) for sweep in kernel.sweeps]
     _finals(k, c)
     found = arguments(plan.graph, kernel)
@@ -104,7 +104,7 @@ def _sweep(k: Context, c: Block, sweep: Sweep) -> bool:
     for part in parts:
         _loop(k, loops, sweep, part, lefts)
     c.add(*(descriptors.statements if descriptors is not None else ()), *loops.body)
-    c.add(*writer(k, c.inner()).settled(k.table, sweep, lambda e: state(k, e)))
+    c.add(*writer(k, c.inner()).settle(k.table, sweep, lambda e: state(k, e)))
     k.done.extend(sweep.running)
     return limits.is_longer_later()
 
@@ -120,7 +120,7 @@ def _loop(k: Context, c: Block, sweep: Sweep, part: Part, lefts: Mapping[int, Na
     if part.tests:
         tile = body.nested()
         _tile(k, tile, sweep, part, lefts)
-        body.add(If(call("not_bool", folded("or", part.tests)), tile.body))
+        body.add(If(call("not_bool", fold_left("or", part.tests)), tile.body))
     else:
         _tile(k, body, sweep, part, lefts)
     is_piped = k.kernel.has_products
@@ -130,7 +130,7 @@ def _loop(k: Context, c: Block, sweep: Sweep, part: Part, lefts: Mapping[int, Na
         states = [equal(call("smallest", state(k, r.value)), whole(1)) for r in sweep.running]
         end = call("least", total(some, (BLOCK_LANES, TOGETHER)), part.high)
         loop = Loop("begin", end, body.body, some, BLOCK_LANES, is_piped=is_piped)
-        going_on = If(call("not_bool", folded("and", states)), (loop,), note="stops once nothing changes any more")
+        going_on = If(call("not_bool", fold_left("and", states)), (loop,), note="stops once nothing changes any more")
         found = Loop("some", part.high, (going_on,), part.low, Sum(((BLOCK_LANES, TOGETHER),)))
     else:
         found = Loop("begin", part.high, body.body, part.low, BLOCK_LANES, is_piped=is_piped)
@@ -146,7 +146,7 @@ def _settles(sweep: Sweep) -> bool:
 def _tile(k: Context, c: Block, sweep: Sweep, part: Part, lefts: Mapping[int, Name]) -> None:
     """Products, phases, sums over features."""
     factors = [e for running, _ in part.work.bodies for e in running.factors or ()]
-    used = {e.number for root in (*part.work.values(), *factors) for e in outside(root)}
+    used = {e.number for root in (*part.work.values(), *factors) for e in unreduced_parts(root)}
     for found in sweep.products:
         if found.value.number in used:
             c.names[found.value.number] = product(k, c, found, lefts)
@@ -176,7 +176,7 @@ def _finals(k: Context, c: Block) -> None:
             _put(k, c, store)
     if feature is None:
         return
-    size = padded(feature.size)
+    size = padded_size(feature.size)
     c.add(Let(feature.name, call("as_columns", Name(f"{feature.name}_"))))
     c.places[feature.name], c.ways[feature.name] = Name(feature.name), Way(1, whole(0), whole(size))
     if size != feature.size:
@@ -184,7 +184,7 @@ def _finals(k: Context, c: Block) -> None:
         c.guards[feature.name] = Name("feature_in")
     for running in k.done:
         if running.factors is not None:
-            c.names[running.value.number] = finished(k, c, running)
+            c.names[running.value.number] = finish_reduction(k, c, running)
     for store in k.kernel.finals:
         if feature.name in store.axes:
             _put(k, c, store)
@@ -205,5 +205,5 @@ def _put(k: Context, c: Block, store: Store) -> None:
     else:
         tile = call("add", call("cast", written, dtype=dtype), call("zeros_like", zero, dtype=dtype))
     place = Sum((*reversed(terms), (zero, 1)))
-    guard = folded("and", guards) if guards else Number(True, DType.BOOL)
+    guard = fold_left("and", guards) if guards else Number(True, DType.BOOL)
     c.add(statements.Store(store.tensor, place, tile, dtype, guard))

@@ -19,13 +19,13 @@ from rewright.optimize.printing.statements import (
     Scalar,
     Sum,
     call,
-    folded,
+    fold_left,
     select,
     total,
     unequal,
     whole,
 )
-from rewright.optimize.printing.tiles.context import BEGIN, BLOCK_LANES, BLOCK_ROWS, FIRST, Block, Context, padded
+from rewright.optimize.printing.tiles.context import BEGIN, BLOCK_LANES, BLOCK_ROWS, FIRST, Block, Context, padded_size
 from rewright.optimize.printing.tiles.values import value
 from rewright.optimize.scalars.expressions import Expression
 from rewright.optimize.scalars.finite import needs
@@ -44,7 +44,7 @@ class Part:
     high: Scalar
     work: Work
     tests: tuple[Scalar, ...] = ()
-    """Conditions of which each is enough to skip a tile."""
+    """Conditions, each sufficient to skip a tile."""
     is_whole: bool = False
     """Whether no tile of them goes over the end of the lane."""
     when: Scalar | None = None
@@ -102,10 +102,10 @@ class Limits:
             sound = self._all_finite(values) if values else None
         first, last = mixed.low, stops[0]
         if starts:
-            most = folded("most", [mixed.low, *starts])
+            most = fold_left("most", [mixed.low, *starts])
             first = self._let("from", call("least", most, mixed.high))
         if found.conditions:
-            last = self._let("to", call("most", first, folded("least", stops)))
+            last = self._let("to", call("most", first, fold_left("least", stops)))
             if sound is not None:
                 self.block.add(Assign(last, select(sound, last, first)))
         end = last if mixed.high == self.size else call("least", last, mixed.high)
@@ -209,7 +209,7 @@ class Limits:
         for e in (e for e in dict.fromkeys(values) if lane.name not in e.free):
             inner.add(_look(sound, Name("row_in"), value(k, inner, e)))
         if along:  # in steps as wide as registers allow: there is nothing to do but to look
-            width, inner = min(padded(lane.size), WIDE), self.block.nested()
+            width, inner = min(padded_size(lane.size), WIDE), self.block.nested()
             lanes = total(BEGIN, call("arange", whole(width)))
             inner.add(Let(lane.name, call("as_columns", lanes)))
             inner.add(Let("lane_in", call("compare_LT", Name(lane.name), self.size)))
@@ -260,7 +260,7 @@ def _index(atom: Expression, holds: bool) -> Index:
 
 
 def _everywhere(e: Expression, holds: bool, bounds: Bounds) -> list[Scalar]:
-    """Conditions of which each is enough for a condition to have a value in the whole tile."""
+    """Conditions, each sufficient for a condition to have a value in the whole tile."""
     if e.op == "not":
         return _everywhere(e.arguments[0], not holds, bounds)
     if e.op in ("and", "or"):
@@ -281,7 +281,7 @@ Atoms = list[tuple[Expression, bool]]
 
 
 def _enough(e: Expression, holds: bool) -> Atoms:
-    """Conditions of which each is enough for a condition to have a value."""
+    """Conditions, each sufficient for a condition to have a value."""
     if e.op == "not":
         return _enough(e.arguments[0], not holds)
     if (e.op == "or" and holds) or (e.op == "and" and not holds):

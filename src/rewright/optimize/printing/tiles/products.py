@@ -16,7 +16,7 @@ from rewright.optimize.printing.statements import (
     Scalar,
     Sum,
     call,
-    folded,
+    fold_left,
     select,
     total,
     whole,
@@ -30,9 +30,9 @@ from rewright.optimize.printing.tiles.context import (
     Block,
     Context,
     Way,
-    padded,
+    padded_size,
 )
-from rewright.optimize.printing.tiles.states import factor, grown, state
+from rewright.optimize.printing.tiles.states import factor, grow_state, state
 from rewright.optimize.printing.tiles.values import value
 from rewright.optimize.scalars.expressions import Expression
 
@@ -45,7 +45,7 @@ STEP = 64
 def pack_left(k: Context, c: Block, product: Product) -> Name:
     """The left operand of a product for a block of rows."""
     inner, depth = c.inner(), product.depth
-    add_axis(inner, depth.name, depth.size, Way(1, whole(0), whole(padded(depth.size))))
+    add_axis(inner, depth.name, depth.size, Way(1, whole(0), whole(padded_size(depth.size))))
     return operand(k, inner, product.left, DType.F64)
 
 
@@ -72,7 +72,7 @@ def operand(k: Context, c: Block, e: Expression, upcast: DType = DType.F32) -> N
     name = Name(k.fresh("operand"))
     guards = [g for n, g in c.guards.items() if n in e.free and n != k.row]
     if guards and e.op != "load":
-        text = select(folded("and", guards), text, Number(0.0, DType.F32))
+        text = select(fold_left("and", guards), text, Number(0.0, DType.F32))
     is_narrow = e.dtype in (DType.F16, DType.BF16)
     c.add(Let(name.text, call("cast", text, dtype=e.dtype if is_narrow else DType.F32)))
     if is_narrow or upcast is not DType.F32:
@@ -89,7 +89,7 @@ def product(k: Context, c: Block, found: Product, lefts: Mapping[int, Name]) -> 
     name, depth = Name(k.fresh("product")), found.depth
     if found.value.number in lefts:
         inner = c.inner()
-        add_axis(inner, depth.name, depth.size, Way(0, whole(0), whole(padded(depth.size))))
+        add_axis(inner, depth.name, depth.size, Way(0, whole(0), whole(padded_size(depth.size))))
         right = operand(k, inner, found.right, DType.F64)
         c.add(Let(name.text, call("cast", call("dot", lefts[found.value.number], right), dtype=DType.F32)))
         return name
@@ -112,7 +112,7 @@ def accumulate(k: Context, c: Block, sweep: Sweep, running: Running) -> None:
     weight, item = running.factors
     scale, memory, feature = factor(k, c, running), state(k, running.value), k.kernel.features
     inner = c.inner()
-    add_axis(inner, feature.name, feature.size, Way(1, whole(0), whole(padded(feature.size))))
+    add_axis(inner, feature.name, feature.size, Way(1, whole(0), whole(padded_size(feature.size))))
     inner.names.clear()
     inner.names.update({n: c.names[n] for r in k.done if (n := r.value.number) in c.names})
     add_axis(inner, sweep.lane.name, sweep.lane.size, Way(0, BEGIN, BLOCK_LANES))
@@ -130,7 +130,7 @@ def accumulate(k: Context, c: Block, sweep: Sweep, running: Running) -> None:
     else:
         c.add(Assign(items, call("cast", items, dtype=DType.F32)))
     if running.update.growth is not None:
-        c.add(Assign(memory, grown(k, c, running)))
+        c.add(Assign(memory, grow_state(k, c, running)))
     if scale is not None:
         c.add(Assign(memory, call("multiply", memory, scale)))
     c.add(Assign(memory, call("add_dot", weights, items, memory)))

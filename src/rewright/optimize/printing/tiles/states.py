@@ -19,7 +19,7 @@ from rewright.optimize.printing.statements import (
     whole,
 )
 from rewright.optimize.printing.states import known_to_growth, old
-from rewright.optimize.printing.tiles.context import BEGIN, BLOCK_LANES, BLOCK_ROWS, Block, Context, padded
+from rewright.optimize.printing.tiles.context import BEGIN, BLOCK_LANES, BLOCK_ROWS, Block, Context, padded_size
 from rewright.optimize.printing.tiles.values import value, writer
 from rewright.optimize.scalars.expressions import Expression
 
@@ -47,7 +47,7 @@ def start(k: Context, c: Block, running: Running) -> None:
     rows, width = whole(1) if running.is_shared else BLOCK_ROWS, 1
     if running.factors is not None:
         assert k.kernel.features is not None
-        width = padded(k.kernel.features.size)
+        width = padded_size(k.kernel.features.size)
     dtype = state_dtype(running.value.dtype)
     c.add(Let(name, call("full", rows, whole(width), first(k, c, running.value), dtype=dtype)))
 
@@ -61,15 +61,15 @@ def finish_states(k: Context, c: Block) -> None:
     """Names for reductions that are finished."""
     for running in k.done:
         if running.factors is None and running.value.number not in c.names:
-            c.names[running.value.number] = finished(k, c, running)
+            c.names[running.value.number] = finish_reduction(k, c, running)
 
 
-def finished(k: Context, c: Block, running: Running) -> Name:
+def finish_reduction(k: Context, c: Block, running: Running) -> Name:
     """A finished reduction."""
     text: Scalar = state(k, running.value)
     if running.value.dtype is DType.BOOL:
         text = call("to_bool", text)
-    text = writer(k, c).finished(running, text, lambda e: state(k, e))
+    text = writer(k, c).finish(running, text, lambda e: state(k, e))
     if running.update.finish is not None:
         text = call("multiply", text, value(k, c, running.update.finish))
     name = k.fresh("v")
@@ -84,11 +84,11 @@ def estimate_mean(k: Context, c: Block, sweep: Sweep, estimate: Estimate) -> Non
     c.names[estimate.leaf.number] = Name(f"guess{estimate.leaf.number}")
 
 
-def grown(k: Context, c: Block, running: Running) -> Scalar:
+def grow_state(k: Context, c: Block, running: Running) -> Scalar:
     """A state with what it grows by for all that was seen; as it is where it does not grow."""
     if running.update.growth is None:
         return state(k, running.value)
-    added = writer(k, c).grown(running.update.growth, known_to_growth(running), old, BEGIN)
+    added = writer(k, c).grow(running.update.growth, known_to_growth(running), old, BEGIN)
     return call("add", state(k, running.value), added)
 
 
@@ -115,7 +115,7 @@ def renew(k: Context, c: Block, sweep: Sweep, running: Running, source: Expressi
         raise RewrightError(f"no Triton for a reduction of kind {e.bound.kind}; use target='cpu'")
     part = Name(f"part{number}")
     c.add(Let(part.text, call(f"row_{kind}", Name(f"whole{number}"))), Let(f"old{number}", memory))
-    lets, before = writer(k, c).moved(running, memory, scale, lambda x: state(k, x), BEGIN)
+    lets, before = writer(k, c).move(running, memory, scale, lambda x: state(k, x), BEGIN)
     c.add(*lets)
     is_exact = number in sweep.exact
     if is_exact:

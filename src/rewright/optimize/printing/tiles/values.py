@@ -16,13 +16,13 @@ from rewright.optimize.printing.statements import (
     Sum,
     Value,
     call,
-    folded,
+    fold_left,
     operation,
     whole,
 )
 from rewright.optimize.printing.states import Writer
 from rewright.optimize.printing.tiles.context import DESCRIPTORS, Block, Context
-from rewright.optimize.printing.tiles.descriptors import described
+from rewright.optimize.printing.tiles.descriptors import load_by_descriptor
 from rewright.optimize.scalars.constants import closed_value, power_of_two
 from rewright.optimize.scalars.expressions import Expression
 from rewright.optimize.scalars.ranges import span
@@ -74,7 +74,7 @@ def index(k: Context, c: Block, place: Index) -> Sum:
     terms: list[tuple[Scalar, int]] = []
     for atom, factor in place.terms:
         if isinstance(atom, Variable):
-            text = value(k, c, k.table.named(atom.name)) if atom.name.startswith("@") else c.places[atom.name]
+            text = value(k, c, k.table.named_integer(atom.name)) if atom.name.startswith("@") else c.places[atom.name]
         elif isinstance(atom, (Quotient, Remainder)) and isinstance(atom.divisor, int):
             known = span(atom.numerator, k.ranges)
             if known is None or known[0] < 0:
@@ -103,8 +103,8 @@ def load(k: Context, c: Block, e: Expression) -> Scalar:
         if found is None or found[0] < 0 or found[1] >= size:
             text = value(k, c, argument)
             guards += [call("at_least_zero", text), call("compare_LT", text, whole(size))]
-    loaded: Scalar = Load(e.tensor, place, folded("and", guards) if guards else None, e.dtype)
-    if (tile := described(k, c, e, lambda i: index(k, c, i))) is not None:
+    loaded: Scalar = Load(e.tensor, place, fold_left("and", guards) if guards else None, e.dtype)
+    if (tile := load_by_descriptor(k, c, e, lambda i: index(k, c, i))) is not None:
         name = Name(k.fresh("tile"))
         c.add(If(DESCRIPTORS, (Assign(name, tile),), (Assign(name, loaded),)))
         loaded = name

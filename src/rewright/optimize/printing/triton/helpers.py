@@ -7,6 +7,6 @@ from rewright.ops.functions import FUNCTIONS
 _HELPERS = [f.code.triton for f in FUNCTIONS.values() if f.code.triton is not None and f.code.triton.source]
 
 
-def needed(text: str) -> str:
+def needed_helpers(text: str) -> str:
     """The functions that a module uses, to be put before it."""
     return "".join(f"{one.source}\n" for one in _HELPERS if f"{one.text.partition('(')[0]}(" in text)

@@ -14,7 +14,7 @@ from rewright.ir.digest import digest
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph, GraphBuilder, Node, validate
 from rewright.ir.rebuilding import Maker as Rebuild
-from rewright.ir.rebuilding import rebuilt
+from rewright.ir.rebuilding import rebuild
 from rewright.ops.facts import Facts
 from rewright.proof.rewriting.laws.convolutions import Convolutions
 from rewright.proof.rewriting.laws.fillings import Fillings
@@ -60,12 +60,12 @@ def as_maker(graph: Graph, law: Maker, positions: Collection[int] | None = None)
     return made
 
 
-def applied(graph: Graph, make: Maker, positions: Collection[int] | None = None) -> Graph:
+def apply_to(graph: Graph, make: Maker, positions: Collection[int] | None = None) -> Graph:
     """The program with nodes made another way, those at ``positions`` alone where they are given."""
-    return rebuilt(graph, as_maker(graph, make, positions))
+    return rebuild(graph, as_maker(graph, make, positions))
 
 
-def remade(graph: Graph, make: Maker) -> Graph | None:
+def remake(graph: Graph, make: Maker) -> Graph | None:
     """A program with its outputs made another way; None where nothing is."""
     found: list[int] = []
 
@@ -74,7 +74,7 @@ def remade(graph: Graph, make: Maker) -> Graph | None:
         found.extend([] if place is None else [place])
         return place
 
-    made = applied(graph, noted, frozenset(graph.outputs.values()))
+    made = apply_to(graph, noted, frozenset(graph.outputs.values()))
     return made if found else None
 
 
@@ -88,10 +88,10 @@ def follows(name: str, lemma: Lemma) -> bool:
         validate(left)
         validate(lemma.right)
         known = facts_of(lemma.right, Setting(given=lemma.facts(lemma.right), assumes=True))
-        made = remade(lemma.right, law(lemma.right, known))
+        made = remake(lemma.right, law(lemma.right, known))
     except (RewrightError, RecursionError):
         return False
     return made is not None and digest(made) == digest(left)
 
 
-__all__ = ["LAWS", "Law", "Maker", "applied", "as_maker", "follows", "remade"]
+__all__ = ["LAWS", "Law", "Maker", "apply_to", "as_maker", "follows", "remake"]

@@ -1,6 +1,6 @@
 """The largest elements among some that are kept, the others being filled with a number below these.
 
-A router that first chooses groups of experts fills the scores of all other groups, with nought or with minus infinity,
+A router that first chooses groups of experts fills the scores of all other groups, with zero or with minus infinity,
 and then takes the k largest. Where all scores are above the filling, and at least k of them are kept in every row, the
 chosen ones are among the kept ones, in the same order: whatever is filled in, the choice is the same. Scores are known
 by their facts, and how many are kept by how the mask is made. Where all of them are kept, there is no filling.
@@ -21,7 +21,7 @@ _DEEPEST = 32
 
 
 class Fillings:
-    """``top_k(where(kept, x, 0))`` is ``top_k(where(kept, x, -inf))`` where x is above nought and k of it are kept."""
+    """``top_k(where(kept, x, 0))`` is ``top_k(where(kept, x, -inf))`` where x is above zero and k of it are kept."""
 
     def __init__(self, graph: Graph, known: Sequence[Facts]) -> None:
         self._graph, self._known = graph, known
@@ -41,8 +41,8 @@ class Fillings:
         is_above = filled <= 0 and self._known[scores].is_positive and not self._known[scores].nan
         if not kept or not is_above or kept < choice.op.k:
             return None
-        endless = builder.add(ops.Constant(node.type, (-math.inf,)))
-        sides = [endless if k == side else places[p] for k, p in enumerate(node.operands)]
+        minus_infinity = builder.add(ops.Constant(node.type, (-math.inf,)))
+        sides = [minus_infinity if k == side else places[p] for k, p in enumerate(node.operands)]
         return builder.add(choice.op, builder.add(ops.Select(), *sides))
 
     def filling(self, position: int) -> tuple[int, float] | None:
@@ -60,7 +60,7 @@ class Fillings:
 
 
 class _Kept:
-    """How many elements of every row hold (are not nought), or do not, at least."""
+    """How many elements of every row hold (are not zero), or do not, at least."""
 
     def __init__(self, graph: Graph, known: Sequence[Facts]) -> None:
         self._graph, self._known = graph, known
@@ -82,7 +82,7 @@ class _Kept:
             is_logical = node.type.dtype is DType.BOOL
             return self.least(node.operands[0], axes, holds=not holds, depth=depth - 1) if is_logical else 0
         if isinstance(node.op, ops.Convert):
-            keeps = _keeps_nought(self._graph.nodes[node.operands[0]].type.dtype, node.type.dtype)
+            keeps = _keeps_zero(self._graph.nodes[node.operands[0]].type.dtype, node.type.dtype)
             return self.least(node.operands[0], axes, holds=holds, depth=depth - 1) if keeps else 0
         if isinstance(node.op, ops.Select):
             numbers = [number(self._graph, self._known, p) for p in node.operands[1:]]
@@ -137,7 +137,7 @@ class _Kept:
         return self._graph.nodes[choice.operands[0]].type.shape[-1]
 
     def _scattered(self, node: Node) -> int:
-        """How many elements of a row are not nought after a number was written at the places of a ``top_k`` of it."""
+        """How many elements of a row are not zero after a number was written at the places of a ``top_k`` of it."""
         assert isinstance(node.op, ops.Scatter)
         base, places, updates = (self._graph.nodes[p] for p in node.operands)
         last = node.type.rank - 1
@@ -161,6 +161,6 @@ def _sizes(node: Node) -> tuple[int, ...]:
     return tuple(int(str(n)) for n in node.type.shape)
 
 
-def _keeps_nought(source: DType, target: DType) -> bool:
-    """Whether a cast makes nought of nought alone, as those to integers and to shorter ones do not."""
+def _keeps_zero(source: DType, target: DType) -> bool:
+    """Whether a cast makes zero of zero alone, as those to integers and to shorter ones do not."""
     return source is target or DType.BOOL in (source, target) or (source.is_float and target.is_float)

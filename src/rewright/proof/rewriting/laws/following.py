@@ -13,7 +13,7 @@ from rewright.proof.rewriting.laws.reading import moves_one
 
 @dataclass(frozen=True)
 class Placed:
-    """A tensor of which an element depends on an index tensor at one place alone."""
+    """A tensor whose elements each depend on an index tensor at one place alone."""
 
     core: int
     """The index tensor."""
@@ -21,7 +21,7 @@ class Placed:
     """The axes of the place, in the order of the index tensor's axes."""
 
 
-def placed(graph: Graph, node: Node, known: Mapping[int, Placed]) -> Placed | None:
+def trace_places(graph: Graph, node: Node, known: Mapping[int, Placed]) -> Placed | None:
     """Of what place the elements of a node are, where some of its operands are known to be of one."""
     if isinstance(node.op, ops.DotGeneral):
         return _multiplied(graph, node.op, node, known)

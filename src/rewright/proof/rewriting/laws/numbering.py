@@ -1,4 +1,4 @@
-"""Vectors of indices of which no two are one.
+"""Vectors of pairwise different indices.
 
 The places that a ``top_k`` gives are different ones in a row. Beside the number of their row, or where rows are shared
 with what is written into, no two of them name one element.
@@ -13,7 +13,7 @@ from rewright import ops
 from rewright.ir.dims import Shape
 from rewright.ir.graph import Graph, Node
 from rewright.ir.types import DType, TensorType
-from rewright.ops.facts import Facts, between, fits, whole_limit
+from rewright.ops.facts import Facts, facts_between, fits, whole_limit
 from rewright.proof.rewriting.laws.reading import LONG, asks_for_below
 
 
@@ -77,7 +77,7 @@ def _counts(kind: TensorType, axis: int) -> bool:
 def _holds(dtype: DType, size: int) -> bool:
     if dtype.is_float:
         return size <= whole_limit(dtype)
-    return fits(between(0, max(size - 1, 0), whole=True), dtype)
+    return fits(facts_between(0, max(size - 1, 0), whole=True), dtype)
 
 
 def _spread(node: Node, source: Shape, inner: _Numbering) -> _Numbering | None:

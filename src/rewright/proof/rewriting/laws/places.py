@@ -1,7 +1,7 @@
-"""Tensors that are nought but for what is written at the places of a choice, written or added.
+"""Tensors that are zero but for what is written at the places of a choice, written or added.
 
 The places that a choice or a sort gives are different ones in every row, so that no element is written twice: writing
-into noughts is adding to them. Where ones, or truth values, are written, what is chosen by them instead of nought is
+into zeros is adding to them. Where ones, or truth values, are written, what is chosen by them instead of zero is
 what is read at their places, added there, and so is what they are multiplied by, where that is real everywhere.
 """
 
@@ -19,7 +19,7 @@ from rewright.proof.rewriting.laws.numbering import is_never_twice
 from rewright.proof.rewriting.laws.reading import number, places_on
 
 _TELLS: Mapping[tuple[str, float], bool] = {("EQ", 0): False, ("NE", 0): True, ("GT", 0): True, ("EQ", 1): True}
-"""Comparisons of ones and noughts with a number, and whether ones are what they hold of."""
+"""Comparisons of ones and zeros with a number, and whether ones are what they hold of."""
 
 
 class Places:
@@ -28,7 +28,7 @@ class Places:
     def __init__(self, graph: Graph, known: Sequence[Facts]) -> None:
         self._graph, self._known = graph, known
         self.written = frozenset(p for p, node in enumerate(graph.nodes) if self._is_written(node))
-        """Nodes that write into noughts, never twice at one place: floats, or truths."""
+        """Nodes that write into zeros, never twice at one place: floats, or truths."""
 
     def _is_written(self, node: Node) -> bool:
         if not isinstance(node.op, ops.Scatter) or node.op.kind != "replace":
@@ -56,18 +56,18 @@ class Places:
         return self._multiplied(builder, node, places) if isinstance(node.op, ops.Multiply) else None
 
     def _as_floats(self, builder: GraphBuilder, node: Node, places: Mapping[int, int]) -> int | None:
-        """Truths as floats: ones where something was written, and noughts elsewhere."""
+        """Truths as floats: ones where something was written, and zeros elsewhere."""
         marks = self._graph.nodes[node.operands[0]]
         if not isinstance(marks.op, ops.Scatter) or marks.type.dtype is not DType.BOOL:
             return None
         _, indices, updates = marks.operands
-        nought = builder.add(ops.Constant(node.type, (0.0,)))
+        zero = builder.add(ops.Constant(node.type, (0.0,)))
         kind = replace(self._graph.nodes[updates].type, dtype=node.type.dtype)
         ones = builder.add(ops.Constant(kind, (1.0,)))
-        return builder.add(replace(marks.op, kind="sum"), nought, places[indices], ones)
+        return builder.add(replace(marks.op, kind="sum"), zero, places[indices], ones)
 
     def _selected(self, builder: GraphBuilder, node: Node, places: Mapping[int, int]) -> int | None:
-        """A choice by marks between what is real and nought, as what is written at them."""
+        """A choice by marks between what is real and zero, as what is written at them."""
         found = self._marks(node.operands[0])
         if found is None:
             return None
@@ -104,7 +104,7 @@ class Places:
         return None if tells is None else (node.operands[0], tells is holds)
 
     def _at_marks(self, builder: GraphBuilder, marks: int, chosen: int, places: Mapping[int, int]) -> int | None:
-        """Noughts, with the elements of a tensor where marks are; None where these are not along its last axis.
+        """Zeros, with the elements of a tensor where marks are; None where these are not along its last axis.
 
         A mark beyond its row is none, and nothing can be read there: all of them have to be places of the row.
         """
@@ -121,5 +121,5 @@ class Places:
             return None
         own = (last,), rows, rows, (last,), op.index_vector_dim, tuple(1 for _ in kind.shape)
         read = builder.add(ops.Gather((), *own), places[chosen], places[indices])
-        nought = builder.add(ops.Constant(kind, (0.0,)))
-        return builder.add(replace(op, kind="sum"), nought, places[indices], read)
+        zero = builder.add(ops.Constant(kind, (0.0,)))
+        return builder.add(replace(op, kind="sum"), zero, places[indices], read)

@@ -52,7 +52,7 @@ def _is_even(graph: Graph, node: Node, before: Sequence[bool]) -> bool:
 
 
 def core(graph: Graph, known: Sequence[Facts], position: int) -> int:
-    """What has the same numbers where these are places: without casts, tests for places below nought, and a last axis.
+    """What has the same numbers where these are places: without casts, tests for places below zero, and a last axis.
 
     Casts to short integers count as none only where these hold all numbers.
     """
@@ -80,7 +80,7 @@ def keeps_places(graph: Graph, known: Sequence[Facts], position: int) -> bool:
 
 
 def asks_for_below(graph: Graph, known: Sequence[Facts], node: Node) -> bool:
-    """Whether a select takes something else where its last operand is below nought, which a place never is."""
+    """Whether a select takes something else where its last operand is below zero, which a place never is."""
     test = graph.nodes[node.operands[0]]
     is_below = isinstance(test.op, ops.Compare) and test.op.direction == "LT"
     return is_below and test.operands[0] == node.operands[2] and number(graph, known, test.operands[1]) == 0

@@ -2,7 +2,7 @@
 
 A mixture may look up the weights of each chosen expert, or go over all experts and add up where they were chosen. The
 places that a choice gives are places of the row that is chosen from. So what is computed with the rows at these places,
-for each place by itself, is a sum over all rows: where a place is that row, what is computed with it, and nought
+for each place by itself, is a sum over all rows: where a place is that row, what is computed with it, and zero
 elsewhere. Exactly one of these is not left out, so that nothing is asked of what is computed.
 """
 
@@ -15,7 +15,7 @@ from rewright.ir.dims import Dim, Shape
 from rewright.ir.graph import Graph, GraphBuilder, Node
 from rewright.ir.types import TensorType
 from rewright.ops.facts import Facts, integer_range
-from rewright.proof.rewriting.laws.following import Placed, placed
+from rewright.proof.rewriting.laws.following import Placed, trace_places
 from rewright.proof.rewriting.laws.reading import core, places_on
 
 _MOST_ROWS = 256
@@ -35,7 +35,7 @@ class Rows:
 
     def __call__(self, builder: GraphBuilder, position: int, places: Mapping[int, int]) -> int | None:
         """What is computed with chosen rows, or a sum of it over the places, as a sum over all rows."""
-        own, node = self.summed(position), self._graph.nodes[position]
+        own, node = self.summed_rows(position), self._graph.nodes[position]
         part = self.part(position if own is None else own)
         rows = self.rows(part)
         if not part or rows is None or len(part) * rows > MOST or not node.type.dtype.is_float:
@@ -44,7 +44,7 @@ class Rows:
         # A sum over the places is taken row by row, as programs that go over all rows have it.
         return _added(builder, cases if own is None else [builder.add(node.op, case) for case in cases])
 
-    def summed(self, position: int) -> int | None:
+    def summed_rows(self, position: int) -> int | None:
         """What a node adds up over places of a choice, beside which it does not depend on any."""
         node = self._graph.nodes[position]
         is_sum = isinstance(node.op, ops.Reduce) and node.op.kind == "sum" and position not in self.followed
@@ -87,22 +87,22 @@ class Rows:
         for position, node in enumerate(self._graph.nodes):
             own = self.looked.get(position)
             if own is None or node.operands[0] in found:
-                own = placed(self._graph, node, found) if any(p in found for p in node.operands) else None
+                own = trace_places(self._graph, node, found) if any(p in found for p in node.operands) else None
             if own is not None:
                 found[position] = own
         return found
 
     def _cases(self, builder: GraphBuilder, part: Sequence[int], rows: int, places: Mapping[int, int]) -> list[int]:
-        """By row what the last node of a part is where the place is that row, and nought elsewhere."""
+        """By row what the last node of a part is where the place is that row, and zero elsewhere."""
         kind, own = self._graph.nodes[part[-1]].type, self.followed[part[-1]]
         at = places[own.core]
         spread = builder.add(ops.BroadcastInDim(kind.shape, own.axes), at)
-        nought = builder.add(ops.Constant(kind, (0.0,)))
+        zero = builder.add(ops.Constant(kind, (0.0,)))
         cases: list[int] = []
         for row in range(rows):
             number = builder.add(ops.Constant(TensorType(kind.shape, builder.type(at).dtype), (row,)))
             here = builder.add(ops.Compare("EQ"), spread, number)
-            cases.append(builder.add(ops.Select(), here, self._case(builder, part, row, places), nought))
+            cases.append(builder.add(ops.Select(), here, self._case(builder, part, row, places), zero))
         return cases
 
     def _case(self, builder: GraphBuilder, part: Sequence[int], row: int, places: Mapping[int, int]) -> int:

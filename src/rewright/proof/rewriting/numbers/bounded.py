@@ -1,6 +1,6 @@
 """Numbers that are computed from numbers, with bounds of what they are over the reals.
 
-    >>> applied(ops.Divide(), [exact(three), exact(four)], types, kind).is_exact
+    >>> compute(ops.Divide(), [exact(three), exact(four)], types, kind).is_exact
 
 The bounds of most elements are one number: constants, what moves them, whole numbers, and quotients that come out even.
 Where double precision rounds they are apart, and come of what operators say of intervals (:mod:`rewright.ops.facts`).
@@ -17,7 +17,7 @@ import numpy as np
 from rewright import ops
 from rewright.ir.types import DType, TensorType
 from rewright.ops.base import Array, TensorOperator
-from rewright.ops.facts import LARGEST, NOTHING, Facts, between
+from rewright.ops.facts import LARGEST, NOTHING, Facts, facts_between
 from rewright.proof.rewriting.numbers.elements import ends_of, fact, result_ends, wraps
 
 _WHOLE = 2.0**53
@@ -76,7 +76,7 @@ def is_whole(value: Array) -> Array:
         return (value == np.round(value)) & (np.abs(value) < _WHOLE)
 
 
-def applied(op: TensorOperator, operands: Sequence[Bounded], types: Sequence[TensorType], kind: TensorType) -> Bounded:
+def compute(op: TensorOperator, operands: Sequence[Bounded], types: Sequence[TensorType], kind: TensorType) -> Bounded:
     """What an operator makes of bounded numbers; raises what its execution raises."""
     moved = op.moves(len(operands))
     if moved:
@@ -122,7 +122,7 @@ def facts_of(known: Bounded) -> Facts:
     """What all elements of an exact array may be."""
     value = known.value
     if value.dtype.kind != "f":
-        return between(int(value.min()), int(value.max()), whole=True) if value.size else NOTHING
+        return facts_between(int(value.min()), int(value.max()), whole=True) if value.size else NOTHING
     finite = value[np.isfinite(value)]
     return Facts(
         float(finite.min()) if finite.size else math.inf,

@@ -17,7 +17,7 @@ from rewright.ir.graph import Graph, Node
 from rewright.ir.types import DType, TensorType
 from rewright.ops.base import Array, array_dtype, integer_limits
 from rewright.proof.rewriting.lemma import Lemma
-from rewright.proof.rewriting.numbers.bounded import applied, exact
+from rewright.proof.rewriting.numbers.bounded import compute, exact
 
 _CODES = frozenset({DType.I8, DType.U8, DType.BOOL})
 _FINEST, _LARGEST = 1 << 8, 1 << 12
@@ -79,7 +79,7 @@ def _values(graph: Graph, node: Node, kind: TensorType, tables: dict[int, Array]
     if isinstance(op, ops.View):
         is_kept = isinstance(op, ops.Reshape) and graph.nodes[node.operands[0]].type == node.type
         return numbers[0] if is_kept or node.operands[0] not in read else None
-    return computed(graph, op, node, numbers) if isinstance(op, ops.Elementwise) else None
+    return compute_for_numbers(graph, op, node, numbers) if isinstance(op, ops.Elementwise) else None
 
 
 def _looked_up(graph: Graph, op: ops.Gather, node: Node, tables: dict[int, Array], read: set[int]) -> Array | None:
@@ -95,12 +95,12 @@ def _looked_up(graph: Graph, op: ops.Gather, node: Node, tables: dict[int, Array
     return values[indices]
 
 
-def computed(graph: Graph, op: ops.Elementwise, node: Node, numbers: list[Array]) -> Array | None:
+def compute_for_numbers(graph: Graph, op: ops.Elementwise, node: Node, numbers: list[Array]) -> Array | None:
     """What an operator gives for every number; None where rounding or a machine may decide that."""
     count = max(len(one) for one in numbers)
     operands = [exact(np.broadcast_to(one, (count,))) for one in numbers]
     types = [graph.nodes[p].type.with_shape((count,)) for p in node.operands]
-    found = applied(op, operands, types, node.type.with_shape((count,)))
+    found = compute(op, operands, types, node.type.with_shape((count,)))
     if not found.is_exact:
         return None
     is_moved = bool(op.moves(len(operands))) or not node.type.dtype.is_float

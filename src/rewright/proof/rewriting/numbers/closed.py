@@ -1,6 +1,6 @@
 """Equations between small programs that read nothing, decided by the numbers that both compute.
 
-    >>> closed(Lemma("", left=half, right=quotient_of_one_and_two, evidence="numbers"))
+    >>> compare_closed(Lemma("", left=half, right=quotient_of_one_and_two, evidence="numbers"))
     ()
 
 Both sides are one tensor where they have one type and one number at every place. What stands in the way of that, and is
@@ -22,7 +22,7 @@ from rewright.ir.types import DType, TensorType
 from rewright.ops.base import Array, TensorOperator
 from rewright.proof.rewriting.lemma import Lemma
 from rewright.proof.rewriting.numbers.bytes import by_value
-from rewright.proof.rewriting.numbers.cutting import Evaluated, evaluated
+from rewright.proof.rewriting.numbers.cutting import Evaluated, evaluate
 from rewright.proof.rewriting.numbers.rounding import explains, runs
 from rewright.proof.rewriting.numbers.taken import (
     HIGHEST,
@@ -31,10 +31,10 @@ from rewright.proof.rewriting.numbers.taken import (
     ROUNDING,
     Taken,
     are_close,
-    as_endless,
+    as_infinity,
     half_step,
     in_order,
-    said,
+    taken_sentences,
 )
 from rewright.proof.rewriting.parts import splat
 
@@ -77,12 +77,12 @@ class _Side:
         return node
 
 
-def closed(lemma: Lemma) -> tuple[Taken, ...] | None:
+def compare_closed(lemma: Lemma) -> tuple[Taken, ...] | None:
     """What is taken for granted where both sides, which read nothing, are one tensor; None where they are not one."""
     kind = _type_of(lemma.left)
     if kind is None or kind != _type_of(lemma.right) or not kind.is_static():
         return None
-    mine, other = evaluated(lemma.left), evaluated(lemma.right)
+    mine, other = evaluate(lemma.left), evaluate(lemma.right)
     if mine is None or other is None:
         return None
     left, right = _Side(lemma.left, mine), _Side(lemma.right, other)
@@ -127,7 +127,7 @@ def _floats(left: _Side, right: _Side, dtype: DType) -> list[Taken] | None:
     if np.isnan(left.value).any() or np.isnan(right.value).any():
         return None
     stands = np.isneginf(left.value) & np.isfinite(right.value)
-    masks = _endless(left, right, stands, dtype)
+    masks = _infinities(left, right, stands, dtype)
     if masks is None:
         return None
     same = stands | (left.value == right.value)
@@ -149,12 +149,12 @@ def _floats(left: _Side, right: _Side, dtype: DType) -> list[Taken] | None:
     return None if rest is None else [*masks, *rest]
 
 
-def _endless(left: _Side, right: _Side, stands: Array, dtype: DType) -> list[Taken] | None:
+def _infinities(left: _Side, right: _Side, stands: Array, dtype: DType) -> list[Taken] | None:
     """What numbers stand for minus infinity, which is put in for them; None where one is too high, or was rounded."""
     if not (left.found.result.is_point & right.found.result.is_point)[stands].all():
         return None
     values: list[float] = np.unique(right.value[stands]).tolist()
-    fillings = [value for value in values if as_endless(value, dtype) == value]
+    fillings = [value for value in values if as_infinity(value, dtype) == value]
     if len(fillings) > _MOST_FILLINGS or any(value > HIGHEST for value in fillings):
         return None
     return [Taken("mask")] * bool(values) + [Taken("filling", (value,)) for value in fillings]
@@ -235,4 +235,4 @@ def _is_rounded(computed: _Side, held: _Side, dtype: DType, where: Array) -> boo
     return bool(explains(held.value[where], found, dtype).all())
 
 
-__all__ = ["Taken", "by_value", "closed", "said"]
+__all__ = ["Taken", "by_value", "compare_closed", "taken_sentences"]

@@ -1,6 +1,6 @@
 """What a program without inputs computes, where floats are cut off to whole numbers or compared on the way.
 
-    >>> evaluated(buckets).cut
+    >>> evaluate(buckets).cut
     ((1.9999999999999998, 2.0),)
 
 A number that only rounding takes from a whole one stands for it, and that is said; what is compared must be farther
@@ -20,7 +20,7 @@ from rewright.ir.graph import Graph, Node
 from rewright.ir.types import DType, TensorType
 from rewright.ops.base import Array, TensorOperator, integer_limits
 from rewright.ops.facts import REAL, of_values
-from rewright.proof.rewriting.numbers.bounded import Bounded, applied, exact, is_whole
+from rewright.proof.rewriting.numbers.bounded import Bounded, compute, exact, is_whole
 from rewright.proof.rewriting.numbers.elements import ends_of
 
 _MOST_ELEMENTS = 1 << 22
@@ -44,7 +44,7 @@ class Evaluated:
     """Whether double precision decided what a number is cut off to, or how two compare."""
 
 
-def evaluated(graph: Graph) -> Evaluated | None:
+def evaluate(graph: Graph) -> Evaluated | None:
     """What a program of one output and no inputs computes; None where that is unknown, or too much."""
     if graph.inputs or len(graph.outputs) != 1:
         return None
@@ -108,7 +108,7 @@ class _Run:
         elif isinstance(op, ops.Compare) and types[0].dtype.is_float:
             self.known[position] = self._compared(op, *operands)
         else:
-            self.known[position] = applied(op, operands, types, node.type)
+            self.known[position] = compute(op, operands, types, node.type)
         return True
 
     def forget(self, position: int) -> None:

@@ -17,7 +17,7 @@ from rewright import ops
 from rewright.ir.operator import Operator
 from rewright.ir.types import DType, TensorType
 from rewright.ops.base import TensorOperator, integer_limits
-from rewright.ops.facts import UNKNOWN, Facts, Number, between, in_dtype, of_dtype, of_values
+from rewright.ops.facts import UNKNOWN, Facts, Number, facts_between, in_dtype, of_dtype, of_values
 
 _HIGHEST_POWER = 64
 _SLACK = 2.0**-50
@@ -45,8 +45,8 @@ def fact(low: Number, high: Number) -> Facts:
     if low == high:
         return of_values([low])
     if isinstance(low, float):
-        return between(low, high) if math.isfinite(low) and math.isfinite(high) else UNKNOWN
-    return between(int(low), int(high), whole=True)
+        return facts_between(low, high) if math.isfinite(low) and math.isfinite(high) else UNKNOWN
+    return facts_between(int(low), int(high), whole=True)
 
 
 def result_ends(

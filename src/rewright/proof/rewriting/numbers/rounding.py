@@ -22,7 +22,7 @@ from rewright.ops.facts import DIGITS
 
 _RUNS = 8
 _TIMES = 8.0
-"""By so many half steps every operation of a run may be off."""
+"""Every operation of a run may be off by this many half steps."""
 
 
 def runs(graph: Graph, root: int, *, loose: bool = False) -> list[Array]:
@@ -58,7 +58,7 @@ def _moved(found: Array, dtype: DType, draws: np.random.Generator, times: float,
 
 
 def _nearest(value: Array, digits: int) -> Array:
-    """The nearest numbers of so many binary digits, ties to even."""
+    """The nearest numbers with a number of binary digits, ties to even."""
     fraction, exponent = np.frexp(value)
     return np.ldexp(np.round(np.ldexp(fraction, digits)), exponent - digits)
 

@@ -1,6 +1,6 @@
 """What is taken for granted where numbers are compared, and the sentences that say so.
 
-    >>> said([Taken("folded"), Taken("scalars", (9.999999974752427e-07, 1e-06))])
+    >>> taken_sentences([Taken("folded"), Taken("scalars", (9.999999974752427e-07, 1e-06))])
 
 Rounding, the most negative numbers of types, and numbers that are cut off make one number stand for another: each time
 that is a :class:`Taken`, and a verdict states all of them.
@@ -65,7 +65,7 @@ class Taken:
     numbers: tuple[float, ...] = ()
 
 
-def said(taken: Iterable[Taken]) -> tuple[str, ...]:
+def taken_sentences(taken: Iterable[Taken]) -> tuple[str, ...]:
     """The sentences about all that was taken for granted, in an order that does not depend on theirs."""
     by_kind: dict[Kind, set[tuple[float, ...]]] = {}
     for one in taken:
@@ -82,13 +82,13 @@ def in_order(taken: Iterable[Taken]) -> tuple[Taken, ...]:
 
 
 def filling_assumption(value: float) -> str:
-    """What is assumed of a number that stands for minus infinity."""
+    """What is assumed of a number that stands for minus infinity. Certificates hold this very sentence."""
     return (
         f"{value:g}, which masks are filled with before a softmax, stands for -infinity: no score is as far from nought"
     )
 
 
-def as_endless(value: float | int | bool, dtype: DType) -> float | int | bool:
+def as_infinity(value: float | int | bool, dtype: DType) -> float | int | bool:
     """Minus infinity for the most negative number of a float type, and else the value."""
     lowest = _LOWEST.get(dtype, ())
     is_lowest = isinstance(value, float) and any(abs(value / low - 1) < 1e-6 for low in lowest)
