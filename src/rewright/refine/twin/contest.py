@@ -23,7 +23,7 @@ from rewright.ir.placement import Placement
 from rewright.ops.base import Array
 from rewright.ops.facts import DIGITS
 from rewright.refine.shrink.shrinking import elements
-from rewright.refine.twin.culprits import overflows, uncastable, undefined_nodes, wrapping
+from rewright.refine.twin.culprits import overflowing, spoiled_outputs, uncastable, undefined_nodes, wrapping
 from rewright.refine.twin.elements import Outputs, Part, clearly_differing, parts, unexplained_elements, worst
 from rewright.refine.twin.twin import Twin
 from rewright.refine.verdict import Counterexample
@@ -189,14 +189,26 @@ class Contest:
             left_out = any(mask.any() for mask in every)
             return self._contradiction("unclaimed", draw, ran, _shown(ran.parts, every)) if left_out else None
         pairs = list(zip(self._graphs, self._all_values(ran), strict=True))
-        if draw.kind in RARE and any(overflows(graph, held) for graph, held in pairs):
-            return None  # what an infinity that no real number is goes into may be finite again, and another number
-        if draw.kind in RARE and any(overflows(graph, held, or_vanishes=True) for graph, held in pairs):
-            # Numbers are too large for floats, or too small, which is no difference of functions.
-            masks = [m & np.isfinite(part.expected + part.held) for m, part in zip(masks, ran.parts, strict=True)]
+        if draw.kind in RARE:
+            masks = self._within_floats(ran, masks, pairs)
             if not any(mask.any() for mask in masks):
                 return None
         return self._explained(draw, ran, _shown(ran.parts, masks), pairs)
+
+    def _within_floats(
+        self, ran: _Ran, masks: Sequence[Array], pairs: Sequence[tuple[Graph, Mapping[int, Array]]]
+    ) -> list[Array]:
+        """The differences that are none of numbers too large for floats, or too small.
+
+        What an infinity that no real number is goes into may be finite again, and another number.
+        """
+        over = [set(overflowing(graph, held)) for graph, held in pairs]
+        first, *others = spoiled_outputs(self._graphs[:1], over[:1]) + spoiled_outputs(self._graphs[1:], over[1:])
+        spoiled = [part.output in first or part.output in others[part.rank] for part in ran.parts]
+        masks = [np.zeros_like(mask) if bad else mask for mask, bad in zip(masks, spoiled, strict=True)]
+        if any(True for graph, held in pairs for _ in overflowing(graph, held, or_vanishes=True)):
+            masks = [m & np.isfinite(part.expected + part.held) for m, part in zip(masks, ran.parts, strict=True)]
+        return masks
 
     def _explained(
         self,

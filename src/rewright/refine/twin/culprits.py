@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -36,12 +36,29 @@ def uncastable(graph: Graph, values: Mapping[int, Array]) -> Iterator[int]:
                 yield position
 
 
-def overflows(graph: Graph, values: Mapping[int, Array], *, or_vanishes: bool = False) -> bool:
-    """Whether a node has a result that is too large for a float, or else too close to zero."""
-    return any(
-        bool(((np.isinf(value) | (or_vanishes & (value == 0))) & _finite(value, read) & _is_far(value, read)).any())
-        for _, value, read in _floats(graph, values)
-    )
+def overflowing(graph: Graph, values: Mapping[int, Array], *, or_vanishes: bool = False) -> Iterator[int]:
+    """Nodes with a result that is too large for a float, or else too close to zero."""
+    for position, value, read in _floats(graph, values):
+        beyond = np.isinf(value) | (or_vanishes & (value == 0))
+        if bool((beyond & _finite(value, read) & _is_far(value, read)).any()):
+            yield position
+
+
+def spoiled_outputs(graphs: Sequence[Graph], spoiled: Sequence[Collection[int]]) -> list[set[str]]:
+    """By program the outputs that are made of nodes of which the values say nothing, also by way of other ranks.
+
+    Args:
+        graphs: programs that run together.
+        spoiled: such nodes of each.
+    """
+    met = [[p for p, node in enumerate(graph.nodes) if node.op.is_met] for graph in graphs]
+    pairs = list(zip(graphs, spoiled, met, strict=True))
+    crosses = any(not graph.ancestors(own).isdisjoint(bad) for graph, bad, own in pairs)
+    sources = [{*bad, *(own if crosses else ())} for _, bad, own in pairs]
+    return [
+        {name for name, p in graph.outputs.items() if not graph.ancestors([p]).isdisjoint(own)}
+        for graph, own in zip(graphs, sources, strict=True)
+    ]
 
 
 def _floats(graph: Graph, values: Mapping[int, Array]) -> Iterator[tuple[int, Array, list[Array]]]:
