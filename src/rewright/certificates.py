@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 from importlib import import_module
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 from rewright.ir.placement import RankProgram
 from rewright.proof.container import open_file
-from rewright.proof.kinds import Kind, Programs, Proved, Store, alone
+from rewright.proof.kinds import Kind, Programs, Proved, alone
+
+if TYPE_CHECKING:
+    from rewright.proof.ledger import Store
 
 KINDS = {
     "rewright.certificate": "rewright.proof.kind",

@@ -108,16 +108,16 @@ def decode(text: str) -> Any:
         found = dict(pairs)
         if len(found) < len(pairs):
             twice = next(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
-            raise RewrightError(f"the entry {twice!r:.40} occurs twice; write the certificate again")
+            raise RewrightError(f"the entry {twice!r:.40} occurs twice; write the file again")
         return found
 
     def number(name: str) -> float:
-        raise RewrightError(f"{name} is no number of JSON; write the certificate again")
+        raise RewrightError(f"{name} is no number of JSON; write the file again")
 
     try:
         return json.loads(text, object_pairs_hook=entries, parse_constant=number)
     except (ValueError, RecursionError) as error:
-        raise RewrightError(f"this is no JSON ({str(error).splitlines()[0]}); write the certificate again") from None
+        raise RewrightError(f"this is no JSON ({str(error).splitlines()[0]}); write the file again") from None
 
 
 def seal_text(entries: dict[str, Any]) -> str:

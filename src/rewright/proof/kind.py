@@ -10,7 +10,8 @@ from rewright.ir.types import TensorType
 from rewright.proof.certificate import Certificate
 from rewright.proof.checker import audit
 from rewright.proof.files import REFINEMENT
-from rewright.proof.kinds import Kind, Programs, Proved, Said, Store, require
+from rewright.proof.kinds import Kind, Programs, Proved, Said, require
+from rewright.proof.ledger import Store
 from rewright.proof.relations import is_spelled
 
 _SHOWN = 12

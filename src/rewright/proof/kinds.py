@@ -7,36 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 from rewright.ir.placement import Mesh, RankProgram
 
+if TYPE_CHECKING:
+    from rewright.proof.ledger import Store
+
 Claim = TypeVar("Claim")
 Tables = tuple[Mapping[str, Any], Mapping[str, Any]]
-
-
-class Refused(RewrightError):
-    """A certificate that proves nothing; the message names the first step that is wrong."""
-
-
-class OtherPrograms(Refused):
-    """A certificate for other programs than those that were given."""
-
-
-class Damaged(Refused):
-    """A certificate that was changed after it was written, where nothing else was found to be wrong."""
-
-
-class Store(Protocol):
-    """Lemmas that this checker proved before, by digest."""
-
-    def __contains__(self, digest: str, /) -> bool: ...
-
-    def add(self, digest: str, /) -> None:
-        """Remember a lemma that was proved."""
-        ...
 
 
 @dataclass(frozen=True)
