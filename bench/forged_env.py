@@ -21,18 +21,18 @@ from random import Random
 from typing import Any, cast
 
 from bench.tables import print_table
-from rewright.env.certificate import Refused, audit, certify, graph_of
-from rewright.env.episode import Episode, Settings, digest_of
+from rewright.env.certificate import audit, certify, graph_of
+from rewright.env.episode import Episode, Settings
 from rewright.env.hlo.editing import remove_dead_code
 from rewright.env.module import HloModule
 from rewright.env.session import Session
-from rewright.env.strict import read_document
 from rewright.env.testing import compare_modules
 from rewright.env.trajectory import replay
 from rewright.frontends.hlo.module import LITERAL, Computation, Instruction, Module
 from rewright.frontends.hlo.proto import read, write
 from rewright.frontends.hlo.wire import BYTES, Field, read_fields, write_fields
-from rewright.ir.errors import RewrightError
+from rewright.ir.errors import Refused, RewrightError
+from rewright.proof.container import decode, read_document, seal_document
 
 Document = dict[str, Any]
 Kind = Callable[[Random, Document], Document]
@@ -352,7 +352,7 @@ def forge(session: Session, count: int, seed: int = 0) -> Tally:
         except (RewrightError, KeyError, TypeError, ValueError, IndexError):
             tally.add(kind.__name__, "no certificate")
             continue
-        forged["digest"] = digest_of({k: v for k, v in forged.items() if k != "digest"})
+        forged = seal_document(forged)
         tally.add(kind.__name__, "unchanged" if forged == document else _said(session, forged))
     for _ in range(count // 10):
         _, trajectory = documents[random.choice(list(documents))]
@@ -377,15 +377,15 @@ def _said(session: Session, document: Document) -> str:
 
 def _said_of_text(text: str) -> str:
     try:
-        audit(read_document(text))
-    except (ValueError, RecursionError, Refused):
+        audit(read_document(text, decode(text)))
+    except RewrightError:
         return "refused"
     return "WRONG"
 
 
 def _said_of_trajectory(session: Session, random: Random, trajectory: Document) -> str:
     forged = one_value(random, copy.deepcopy(trajectory))
-    forged["digest"] = digest_of({k: v for k, v in forged.items() if k != "digest"})
+    forged = seal_document(forged)
     try:
         episode = replay(session, forged)
     except RewrightError:

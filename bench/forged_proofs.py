@@ -9,7 +9,6 @@ claim what the true one claims. ``python -m bench.forged_proofs --refinements N 
 from __future__ import annotations
 
 import argparse
-import json
 import logging
 import sys
 import time
@@ -22,7 +21,8 @@ from random import Random
 from bench.mutants import generate, is_equivalent
 from bench.tables import print_table
 from rewright.equiv.audit import audit as audit_equivalence
-from rewright.equiv.certificate import EquivalenceCertificate, equivalence_of, equivalence_table
+from rewright.equiv.certificate import EquivalenceCertificate
+from rewright.equiv.kind import EQUIVALENCE
 from rewright.ir.errors import RewrightError
 from rewright.ir.placement import RankProgram
 from rewright.proof.certificate import Certificate
@@ -141,12 +141,12 @@ def _judge(name: str, kind: str, forgery: Forgery, true: EquivalenceCertificate,
     is_benign = forgery.is_true and said(forgery.certificate) == said(true)
 
     try:
-        entries = json.loads(json.dumps({**equivalence_table(forgery.certificate), "digest": ""}))
+        entries = EQUIVALENCE.sealed(forgery.certificate)
     except (RewrightError, TypeError, ValueError, AttributeError):
         entries = None  # it has no form in a file
 
     def check() -> object:
-        shown = forgery.certificate if entries is None else equivalence_of(entries)
+        shown = forgery.certificate if entries is None else EQUIVALENCE.of_value(entries)
         return audit_equivalence(shown, forgery.left, alone(forgery.right), None, None, SECONDS, own.checked)
 
     tally.judged(f"equivalence, {kind.replace('_', ' ')}", name, check, is_benign=is_benign)

@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from rewright.certificates import audit as audit
     from rewright.equiv import equiv as equiv
     from rewright.frontends.capture import capture as capture
     from rewright.frontends.capture import capture_ranks as capture_ranks
@@ -20,9 +21,10 @@ if TYPE_CHECKING:
     from rewright.refine import refine as refine
 
 __version__ = "0.1.0"
-__all__ = ["capture", "capture_ranks", "equiv", "load", "optimize", "ranks", "refine", "save"]
+__all__ = ["audit", "capture", "capture_ranks", "equiv", "load", "optimize", "ranks", "refine", "save"]
 
 _HOMES = {
+    "audit": "rewright.certificates",
     "capture": "rewright.frontends.capture",
     "capture_ranks": "rewright.frontends.capture",
     "equiv": "rewright.equiv",

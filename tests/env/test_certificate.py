@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 
 from rewright.env.agents import always_first
-from rewright.env.certificate import Refused, audit, certify
+from rewright.env.certificate import audit, certify
 from rewright.env.episode import Episode, Settings
-from rewright.env.episode import digest_of as digest
 from rewright.env.page import trajectory_page
 from rewright.env.session import Session
 from rewright.frontends.hlo.proto import read, write
+from rewright.ir.errors import Refused
+from rewright.proof.container import seal_document
 from tests.env.modules import LOOP, RATES
 from tests.env.test_patterns import PRODUCTS
 
@@ -76,7 +77,7 @@ def _changed(document: dict[str, Any], change) -> dict[str, Any]:
     """The certificate with a change, and the digest of what it says then."""
     other = copy.deepcopy(document)
     change(other)
-    return {**other, "digest": digest({k: v for k, v in other.items() if k != "digest"})}
+    return seal_document(other)
 
 
 def _opcode(which: str, old: str, new: str):

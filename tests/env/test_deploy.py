@@ -175,8 +175,8 @@ def test_the_command_audits_a_deployment(
     path = tmp_path / "deployment.json"
     deployment = deploy(xla, chosen)
     deployment.save(path)
-    assert run(["env", "audit", str(path)]) == 0
+    assert run(["audit", str(path)]) == 0
     assert "proved" in capsys.readouterr().out
     replace(deployment, module=_with(deployment.module, "tanh", "cosine")).save(path)
-    assert run(["env", "audit", str(path)]) == 1
-    assert "refused" in capsys.readouterr().out
+    assert run(["audit", str(path)]) == 1
+    assert "REFUSED" in capsys.readouterr().out

@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 
 from rewright.env.environment import HloRewrite
-from rewright.env.episode import Episode, Settings, digest_of
+from rewright.env.episode import Episode, Settings
 from rewright.env.session import Session
 from rewright.env.trajectory import replay
 from rewright.ir.errors import RewrightError
+from rewright.proof.container import seal_document
 from tests.env.modules import RATES
 
 PASSES = ("algsimp", "cse")
@@ -61,7 +62,7 @@ def _changed(document: dict[str, Any], change) -> dict[str, Any]:
     """The trajectory with a change, and the digest of what it says then."""
     other = copy.deepcopy(document)
     change(other)
-    return {**other, "digest": digest_of({k: v for k, v in other.items() if k != "digest"})}
+    return seal_document(other)
 
 
 def _step(**fields: object):

@@ -19,7 +19,7 @@ from torch import nn
 import rewright as rw
 from rewright import ops
 from rewright.equiv.audit import audit
-from rewright.equiv.certificate import EquivalenceCertificate, read
+from rewright.equiv.certificate import EquivalenceCertificate
 from rewright.equiv.engine import equiv
 from rewright.equiv.inputs.weights import Definition
 from rewright.equiv.lemmas.equations import Prover
@@ -92,7 +92,7 @@ def test_it_holds_for_the_captured_programs_and_says_what_it_rests_on() -> None:
 def test_a_file_is_read_as_it_was_written(tmp_path: Path) -> None:
     left, right, certificate = pair()
     certificate.save(tmp_path / "proof.json.gz")
-    again = read(tmp_path / "proof.json.gz")
+    again = EquivalenceCertificate.load(tmp_path / "proof.json.gz")
     assert isinstance(again, EquivalenceCertificate)
     audit(again, left, right, checked=CHECKED)
     assert again.core() == certificate.core()
@@ -104,7 +104,7 @@ def test_a_file_that_was_changed_is_damaged(tmp_path: Path) -> None:
     path = tmp_path / "proof.json"
     certificate.save(path)
     path.write_text(path.read_text().replace('"version":1', '"version": 1', 1))
-    again = read(path)
+    again = EquivalenceCertificate.load(path)
     assert isinstance(again, EquivalenceCertificate)
     with pytest.raises(Damaged):
         audit(again, left, right, checked=CHECKED)
@@ -129,7 +129,7 @@ def test_a_file_of_another_form_is_refused_in_one_sentence(tmp_path: Path, key: 
     pair()[2].save(path)
     path.write_text(json.dumps({**json.loads(path.read_text()), key: value}))
     with pytest.raises(RewrightError, match=r"proof\.json: ") as error:
-        read(path)
+        EquivalenceCertificate.load(path)
     assert "\n" not in str(error.value)
 
 

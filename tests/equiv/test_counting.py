@@ -14,7 +14,7 @@ import torch
 
 import rewright as rw
 from rewright.equiv.audit import audit
-from rewright.equiv.certificate import EquivalenceCertificate, read
+from rewright.equiv.certificate import EquivalenceCertificate
 from rewright.equiv.engine import equiv
 from rewright.equiv.inputs.weights import WeightMap
 from rewright.equiv.pieces import Piece, why_not
@@ -65,7 +65,7 @@ def test_a_certificate_covers_what_counts_from_the_other_end(tmp_path: Path) -> 
     found = equiv(left, right).certificate
     assert isinstance(found, EquivalenceCertificate)
     found.save(tmp_path / "proof.json")
-    again = read(tmp_path / "proof.json")
+    again = EquivalenceCertificate.load(tmp_path / "proof.json")
     assert isinstance(again, EquivalenceCertificate)
     assert audit(again, left, alone(right)).core.equations
 
@@ -95,7 +95,7 @@ def test_bounds_of_weights_are_stated_and_checked(tmp_path: Path) -> None:
     found = verdict.certificate
     assert isinstance(found, EquivalenceCertificate)
     found.save(tmp_path / "proof.json")
-    again = read(tmp_path / "proof.json")
+    again = EquivalenceCertificate.load(tmp_path / "proof.json")
     assert isinstance(again, EquivalenceCertificate)
     assert audit(again, left, alone(right)).core.equations
     other = {"w": codes["w"].numpy() - 8}

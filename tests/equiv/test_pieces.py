@@ -15,7 +15,7 @@ import torch
 
 import rewright as rw
 from rewright.cli.main import run as command
-from rewright.equiv.pieces import Piece, PiecewiseCertificate, Use, audit, follows, load
+from rewright.equiv.pieces import PIECES, Piece, PiecewiseCertificate, Use, audit, follows
 from rewright.frontends.files import save
 from rewright.ir.digest import digest
 from rewright.ir.errors import RewrightError
@@ -179,7 +179,7 @@ def test_a_file_is_read_again_and_one_that_was_changed_is_refused(tmp_path: Path
     save(found.program, left)
     save(found.written, right)
 
-    again = load(path)
+    again = PIECES.load(path)
     assert isinstance(again, PiecewiseCertificate)
     assert again.uses == found.certificate.uses
     audit(again, found.program, found.written)

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from rewright.ir.errors import RewrightError
+from rewright.ir.errors import Damaged, RewrightError
 from rewright.proof.certificate import Certificate
-from rewright.proof.checker import Damaged, audit
-from rewright.proof.files import seal_text, table
+from rewright.proof.checker import audit
+from rewright.proof.container import seal_text
+from rewright.proof.files import REFINEMENT
 from rewright.refine import refine
 from tests.proof.programs import PROGRAMS
 
@@ -20,7 +21,7 @@ from tests.proof.programs import PROGRAMS
 def text() -> str:
     certificate = refine(*PROGRAMS["mlp"]()).certificate
     assert certificate is not None
-    return seal_text(table(certificate))
+    return REFINEMENT.text(certificate)
 
 
 def with_digest(text: str) -> str:

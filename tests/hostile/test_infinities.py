@@ -16,13 +16,13 @@ import rewright as rw
 from rewright import ops
 from rewright.claims.language import applies
 from rewright.ir.digest import digest
+from rewright.ir.errors import Refused
 from rewright.ir.graph import Graph, GraphBuilder
 from rewright.ir.placement import Mesh, RankProgram
 from rewright.ir.types import DType, TensorType
 from rewright.proof import facts
 from rewright.proof.certificate import Certificate
 from rewright.proof.checker import audit
-from rewright.proof.ledger import Refused
 from rewright.refine.certificate.writer import certificate
 from rewright.refine.check import attempt
 from rewright.refine.relations.known import input_relations

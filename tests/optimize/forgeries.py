@@ -18,6 +18,7 @@ import torch
 
 import rewright as rw
 from rewright import ops
+from rewright.certificates import load
 from rewright.equiv import pieces
 from rewright.equiv.audit import audit as audit_equivalence
 from rewright.equiv.certificate import EquivalenceCertificate
@@ -27,7 +28,7 @@ from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph, Node
 from rewright.ir.placement import Mesh, RankProgram
 from rewright.proof.checker import audit as audit_core
-from rewright.proof.files import seal_text
+from rewright.proof.container import seal_text
 from tests.optimize.programs import normal
 
 SECONDS = 0.5
@@ -112,7 +113,7 @@ def accepted(forgery: Forgery) -> bool:
         path = Path(folder) / "certificate.json"
         path.write_text(forgery.text)
         try:
-            certificate = pieces.load(path)
+            certificate = load(path)[1]
             program = RankProgram((forgery.right,), Mesh.of({"rank": 1}), {}, {})
             if isinstance(certificate, pieces.PiecewiseCertificate):
                 pieces.audit(certificate, forgery.left, forgery.right, seconds=SECONDS)

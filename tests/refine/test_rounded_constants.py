@@ -15,9 +15,9 @@ import torch
 import rewright as rw
 from rewright import ops
 from rewright.interp.program import run
+from rewright.ir.errors import Refused
 from rewright.ops.base import Array
 from rewright.proof.checker import audit
-from rewright.proof.ledger import Refused
 from rewright.refine.verdict import Verdict
 from tests.programs import Builder
 

@@ -23,7 +23,7 @@ from rewright.ir.graph import Graph
 from rewright.ir.placement import RankProgram
 from rewright.ir.types import TensorType
 from rewright.ir.unknowns import unread
-from rewright.proof.files import check_name
+from rewright.proof.container import check_name
 from rewright.refine.verdict import Verdict
 from rewright.report import Claim, document, draw_finding, print_verdict
 
@@ -116,19 +116,20 @@ def check_matrix(given: list[str]) -> None:
 
 
 def audit(
-    certificate: Annotated[Path, typer.Argument(help="A certificate that rewright refine or rewright equiv wrote.")],
+    certificate: Annotated[Path, typer.Argument(help="A certificate, or a deployment, that rewright wrote.")],
     sequential: Annotated[
-        str, typer.Option("--sequential", "--left", metavar="PROGRAM", help="A graph file, or module.py:function.")
-    ],
+        str | None,
+        typer.Option("--sequential", "--left", metavar="PROGRAM", help="A graph file, or module.py:function."),
+    ] = None,
     distributed: Annotated[
-        list[str],
+        list[str] | None,
         typer.Option(
             "--distributed",
             "--right",
             metavar="PROGRAM",
             help="A file of all ranks, one per rank, or module.py:build; of rewright equiv the right program.",
         ),
-    ],
+    ] = None,
     mesh: Mesh = None,
     backward: Backward = False,
     symbolic: Symbolic = None,
@@ -140,13 +141,16 @@ def audit(
 ) -> int:
     """Verify a certificate again, by the checker alone.
 
-    Exit status: 0 it holds, 1 it does not prove what it claims, 3 it is no certificate of these programs.
+    Exit status: 0 it holds, 1 it does not prove what it claims, 2 it says itself that some of it is not proved, 3 it is
+    no certificate of these programs.
     """
     from rewright.cli.audit import run_audit
 
     source = options(Progress(), mesh, backward, symbolic, jobs, ranks, all_ranks=all_ranks)
-    source.check_options([sequential, *distributed])
-    return run_audit(certificate, source, sequential, distributed, store, as_json)
+    right = distributed or []
+    if programs := [text for text in (sequential, *right) if text is not None]:
+        source.check_options(programs)
+    return run_audit(certificate, source, sequential, right, store, as_json)
 
 
 def capture(

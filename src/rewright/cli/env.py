@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import sys
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -11,13 +10,10 @@ from typing import Annotated
 
 import typer
 
+from rewright.cli.commands import audit
 from rewright.cli.env_bench import DEFAULT, bench
 from rewright.env.agents import AGENTS
-from rewright.env.certificate import Refused, certify, save
-from rewright.env.certificate import audit as check
-from rewright.env.certificate import load as load_certificate
-from rewright.env.deploy import FORMAT as DEPLOYMENT
-from rewright.env.deploy import load as load_deployment
+from rewright.env.certificate import certify, save
 from rewright.env.dryrun import dry_run
 from rewright.env.enzyme import patterns as enzyme_patterns
 from rewright.env.episode import Episode, Settings
@@ -181,7 +177,7 @@ def _certify(episode: Episode, path: str) -> None:
     own = certify(episode)
     save(own, path)
     if own.proved:
-        print(f"proved ({own.grade}); rewright env audit {path} checks it again")
+        print(f"proved ({own.grade}); rewright audit {path} checks it again")
     else:
         print(f"wrote {path}: proved in part")
     for line in own.open:
@@ -193,35 +189,6 @@ _WRITERS: Mapping[str, Callable[[Episode, str], None]] = {
     "c": lambda episode, path: _certify(episode, path),
     "h": lambda episode, path: _write(path, trajectory_page(episode)),
 }
-
-
-def audit(
-    path: Annotated[Path, typer.Argument(metavar="FILE", help="What c wrote while playing, or a saved deployment.")],
-) -> int:
-    """Check the certificates of a trajectory or a deployment: 0 where all is proved, 1 where it is refused, 2 else."""
-    try:
-        document = load_certificate(path)
-        if document.get("format") == DEPLOYMENT:
-            return _deployment(path)
-        found = check(document)
-    except Refused as error:
-        print(f"refused: {error}")
-        return 1
-    modules = [hashlib.sha256(proto).hexdigest()[:16] for proto in (found.original, found.final)]
-    known = f"proved ({found.grade})" if not found.open else "proved in part"
-    print(f"module {modules[0]} -> {modules[1]}: {found.steps} steps, {found.lemmas} lemmas, {known}")
-    for line in found.open:
-        print(f"only tested: {line}")
-    return 2 if found.open else 0
-
-
-def _deployment(path: Path) -> int:
-    """The same of a deployment: what was chosen, what XLA made of it, and what is met."""
-    found = load_deployment(path, unproved=True)
-    print(f"deployment in the place of {found.key[:16]}: {'proved' if not found.open else 'proved in part'}")
-    for line in found.open:
-        print(f"not proved: {line}")
-    return 2 if found.open else 0
 
 
 def _known(episode: Episode, number: int) -> Evidence:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from rewright.cli.audit_equiv import tables
 from rewright.cli.commands import STATUS, Json, Mesh, Symbolic, options, save
 from rewright.cli.programs import Source, check_target
 from rewright.cli.progress import Progress
@@ -19,7 +18,7 @@ from rewright.cli.relations import read_map
 from rewright.cli.userfile import find_function
 from rewright.ir.digest import digest
 from rewright.ir.errors import RewrightError
-from rewright.proof.files import check_name
+from rewright.proof.container import check_name
 from rewright.report import document, print_verdict
 
 if TYPE_CHECKING:
@@ -64,7 +63,8 @@ def equiv(
 
     prover = _prover(lemmas)
     with progress.phase("equiv", f"comparing {len(first):,} nodes"):
-        verdict = run_equiv(first, second, (tables(left), tables(right)), given or None, budget, prover=prover)
+        known = source.tables(left), source.tables(right)
+        verdict = run_equiv(first, second, known, given or None, budget, prover=prover)
     written = save(verdict, certificate, progress) if certificate is not None else None
     if lemmas is not None and isinstance(prover, Prover):
         from rewright.equiv.lemmas.book import write_book

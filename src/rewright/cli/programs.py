@@ -6,6 +6,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from rewright.cli.progress import Progress
 from rewright.cli.userfile import find_function, is_function_name, user_code
@@ -97,6 +98,15 @@ class Source:
     def capture(self, text: str) -> Program:
         """The program of a function: of all ranks where a mesh was given, else sequential."""
         return self._capture(text) if self.mesh is None else self._capture_ranks(text)
+
+    def tables(self, text: str) -> dict[str, Any]:
+        """The buffers of a module that have values: tables that it computed when it was made."""
+        if not is_function_name(text):
+            return {}
+        module, _, _ = find_function(text)()
+        if not hasattr(module, "named_buffers"):
+            return {}
+        return {name: buffer for name, buffer in module.named_buffers() if not buffer.is_meta}
 
     def _capture(self, text: str) -> Graph:
         function = find_function(text)

@@ -11,33 +11,31 @@ What was not proved is a list of claims that were only tested, and a certificate
 from __future__ import annotations
 
 import base64
-import json
+import hashlib
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Any
 
 from rewright.env.alternatives import Alternative, AlternativeGraph, Provenance, Use
 from rewright.env.claims import Neighbourhood, Proof, prove_terms
-from rewright.env.episode import Episode, digest_of
+from rewright.env.episode import Episode
 from rewright.env.hlo.editing import import_computations, remove_dead_code
 from rewright.env.inlining import Inlined
-from rewright.env.strict import list_of, number_of, read_document, read_module, table_of, text_of
+from rewright.env.strict import read_module
 from rewright.env.values import Test
 from rewright.frontends.hlo.module import Module
 from rewright.frontends.hlo.proto import write
-from rewright.ir.errors import RewrightError
+from rewright.ir.errors import Refused, RewrightError
+from rewright.proof.container import Header, check_digest, open_file, read_document, save_document, seal_document
+from rewright.proof.entries import FAULTS, as_count, as_list, as_table, as_text
+from rewright.proof.kinds import Kind, Proved, Said
 
-FORMAT, VERSION = "rewright.env.certificate", 1
+_HEADER = Header("rewright.env.certificate", 1, ("original", "rounds", "final", "open", "digest"))
 _SECONDS = 10.0
-_KEYS = ("format", "version", "original", "rounds", "final", "open", "digest")
 _STEP = ("computation", "value", "replacement", "uses", "by", "proof")
 _GRADES = ("real", "move", "same")
 """How proofs hold, the weakest first."""
-
-
-class Refused(RewrightError):
-    """A certificate from which its claim does not follow."""
 
 
 @dataclass(frozen=True)
@@ -107,9 +105,8 @@ def certify_stages(original: Module, stages: Sequence[Stage], seconds: float = 5
         rounds.append({"base": _text(base), "extended": _text(extended), "import": _found(link), "steps": steps})
         # Layouts and aliases of the result are no values, and left as they were.
         before = replace(graph, settings=None).apply(stage.chosen) if stage.chosen else base
-    document: dict[str, Any] = {"format": FORMAT, "version": VERSION, "original": _text(original), "rounds": rounds}
-    document |= {"final": _text(before), "open": open_claims}
-    return Certified({**document, "digest": digest_of(document)}, tuple(open_claims))
+    body = {"original": _text(original), "rounds": rounds, "final": _text(before), "open": open_claims}
+    return Certified(seal_document(_HEADER.document(body)), tuple(open_claims))
 
 
 def audit(document: object, seconds: float = _SECONDS) -> Audit:
@@ -121,36 +118,29 @@ def audit(document: object, seconds: float = _SECONDS) -> Audit:
         return _audit(document, seconds)
     except Refused:
         raise
-    except (RewrightError, KeyError, TypeError, ValueError, IndexError) as error:
+    except FAULTS as error:
         raise Refused(f"the certificate is incomplete or malformed ({error!s:.100}); make it again") from None
 
 
 def load(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """The document of a certificate from a file; raises Refused where it is not written as :func:`save` writes it."""
-    name = os.fspath(path)
-    try:
-        with open(name, encoding="utf-8") as file:
-            return read_document(file.read())
-    except OSError as error:
-        raise RewrightError(f"cannot read {name}: {error.strerror}; check the path") from None
-    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise RewrightError(f"{name} is no JSON ({error!s:.60}); write the certificate again") from None
-    except ValueError as error:
-        raise Refused(f"{name} is no certificate that was written here ({error!s:.80}); make it again") from None
+    """The document of a certificate; raises RewrightError where it is not written as :func:`save` writes it."""
+    return open_file(path, _read)
+
+
+def _read(text: str, value: Any) -> dict[str, Any]:
+    _HEADER.entries(value)
+    return read_document(text, value)
 
 
 def _audit(document: object, seconds: float) -> Audit:
-    table = cast("dict[str, Any]", document) if isinstance(document, dict) else {}
-    if table.get("format") != FORMAT or number_of(table.get("version")) != VERSION:
-        raise Refused(f"this is no certificate of a trajectory of version {VERSION}; make it again")
-    table_of(table, _KEYS)
-    if table.get("digest") != digest_of({k: v for k, v in table.items() if k != "digest"}):
-        raise Refused("the certificate was changed after it was written: its digest is not that of its contents")
+    entries = _HEADER.entries(document)
+    check_digest(entries, _HEADER.name)
+    table = entries.table
     before = original = _program(table["original"])
     steps, lemmas, unproved, grades = 0, 0, list[str](), ["same"]
-    for number, entry in enumerate(list_of(table["rounds"])):
-        own = table_of(entry, ("base", "extended", "import", "steps"))
-        base, taken = _program(own["base"]), [table_of(step, _STEP) for step in list_of(own["steps"])]
+    for number, entry in enumerate(as_list(table["rounds"])):
+        own = as_table(entry, ("base", "extended", "import", "steps"))
+        base, taken = _program(own["base"]), [as_table(step, _STEP) for step in as_list(own["steps"])]
         graph = graph_of(base, _program(own["extended"]), taken)
         claims = [(f"what XLA imports in round {number}", own["import"], _import_of(before, base))]
         claims += [
@@ -161,14 +151,14 @@ def _audit(document: object, seconds: float) -> Audit:
             if proof is None:
                 unproved.append(what)
                 continue
-            found = _proved_again(what, table_of(proof, ("grade", "depths")), make, seconds)
+            found = _proved_again(what, as_table(proof, ("grade", "depths")), make, seconds)
             grades.append(found.grade)
             lemmas += len(found.pairs)
         steps += len(taken)
         before = graph.apply(range(len(graph))) if len(graph) else base
     if write(remove_dead_code(before)) != write(remove_dead_code(_program(table["final"]))):
         raise Refused("the choices do not lead to the module at the end")
-    left = tuple(map(text_of, list_of(table["open"])))
+    left = tuple(map(as_text, as_list(table["open"])))
     if len(left) != len(unproved) or not all(map(str.startswith, left, unproved)):
         raise Refused(f"{len(unproved)} claims have no proof, and the {len(left)} that are listed as open are others")
     return Audit(steps, lemmas, _lowest(grades), write(original), write(before), left)
@@ -176,7 +166,7 @@ def _audit(document: object, seconds: float) -> Audit:
 
 def _proved_again(what: str, proof: dict[str, Any], make: Callable[[], Neighbourhood], seconds: float) -> Proof:
     """The proof of a claim at the depths that are given; raises Refused where it does not follow, or not so well."""
-    found = prove_terms(make(), seconds, [number_of(depth) for depth in list_of(proof["depths"])])
+    found = prove_terms(make(), seconds, [as_count(depth) for depth in as_list(proof["depths"])])
     if not found.proved:
         raise Refused(f"{what} does not follow: {found.why}")
     if proof["grade"] not in _GRADES or _GRADES.index(proof["grade"]) > _GRADES.index(found.grade):
@@ -185,9 +175,8 @@ def _proved_again(what: str, proof: dict[str, Any], make: Callable[[], Neighbour
 
 
 def save(certified: Certified, path: str) -> None:
-    """Write a certificate as JSON."""
-    with open(path, "w", encoding="utf-8") as file:
-        json.dump(certified.document, file)
+    """Write a certificate, as a whole or not at all; raises RewrightError."""
+    save_document(path, certified.document)
 
 
 # --- what is compared
@@ -275,10 +264,10 @@ def graph_of(base: Module, extended: Module, steps: Sequence[dict[str, Any]]) ->
     provenance = Provenance("certificate", "step")
     alternatives = tuple(
         Alternative(
-            text_of(step["computation"]),
-            text_of(step["value"]),
-            text_of(step["replacement"]),
-            tuple(Use(text_of(user), number_of(index)) for user, index in list_of(step["uses"])),
+            as_text(step["computation"]),
+            as_text(step["value"]),
+            as_text(step["replacement"]),
+            tuple(Use(as_text(user), as_count(index)) for user, index in as_list(step["uses"])),
             provenance,
         )
         for step in steps
@@ -304,7 +293,7 @@ def _text(program: Module) -> str:
 
 
 def _program(text: Any) -> Module:
-    data = base64.b64decode(text_of(text), validate=True)
+    data = base64.b64decode(as_text(text), validate=True)
     if base64.b64encode(data).decode() != text:
         raise Refused("a module is not written as its printer writes it")
     return read_module(data)
@@ -317,3 +306,19 @@ def _weakest(document: dict[str, Any]) -> str:
 
 def _lowest(grades: Sequence[str]) -> str:
     return next((grade for grade in _GRADES if grade in grades), "same")
+
+
+def _check(document: dict[str, Any], _programs: object, _store: object) -> Proved:
+    found = audit(document)
+    names = [hashlib.sha256(proto).hexdigest()[:16] for proto in (found.original, found.final)]
+    known = f"proved ({found.grade})" if not found.open else "proved in part"
+    return Proved(
+        f"module {names[1]} computes what {names[0]} computes: {known}",
+        (Said("open", "only tested", found.open),),
+        f"{found.steps} steps, {found.lemmas} lemmas",
+        {"steps": found.steps, "lemmas": found.lemmas, "grade": found.grade},
+        open=found.open,
+    )
+
+
+KIND = Kind(_read, _check)

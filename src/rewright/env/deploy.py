@@ -12,31 +12,38 @@ is listed, and the module that is compiled is run against the original in any ca
 from __future__ import annotations
 
 import base64
-import json
 import os
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 from rewright.env.alternatives import AlternativeGraph, Provenance
-from rewright.env.certificate import Certified, Refused, Stage, audit, certify, certify_stages
+from rewright.env.certificate import Certified, Stage, audit, certify, certify_stages
 from rewright.env.episode import Episode
 from rewright.env.hlo.editing import remove_dead_code
 from rewright.env.module import HloModule
 from rewright.env.proposers import hand_decided
 from rewright.env.session import Change, Session
 from rewright.env.sites import split
-from rewright.env.strict import read_document, table_of
 from rewright.env.testing import compare_modules
 from rewright.env.xla.adapter import fingerprint, transforming
 from rewright.frontends.hlo.module import Module
 from rewright.frontends.hlo.proto import read, write
 from rewright.frontends.hlo.wire import Field
-from rewright.ir.errors import RewrightError
+from rewright.ir.errors import Refused, RewrightError
+from rewright.proof.container import Header, open_file, read_document, save_document
+from rewright.proof.entries import as_text
+from rewright.proof.kinds import Kind, Proved, Said
 
-FORMAT, VERSION = "rewright.deployment", 2
+_HEADER = Header(
+    "rewright.deployment",
+    2,
+    ("replaced", "module", "certificate", "made", "met"),
+    name="deployment",
+    hint="name a file that a deployment was saved in",
+)
 _INTERFACE = (4, 8, 18)
 """Fields of HloModuleProto: the shape of the program, buffers of inputs that outputs take, buffers that are given."""
 
@@ -86,18 +93,15 @@ class Deployment:
             yield self
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the deployment as JSON."""
-        document = {
-            "format": FORMAT,
-            "version": VERSION,
+        """Write the deployment, as a whole or not at all; raises RewrightError."""
+        body = {
             "replaced": base64.b64encode(self.replaced).decode(),
             "module": base64.b64encode(self.module).decode(),
             "certificate": self.certificate,
             "made": self.made,
             "met": self.met,
         }
-        with open(path, "w", encoding="utf-8") as file:
-            json.dump(document, file)
+        save_document(path, _HEADER.document(body))
 
 
 def load(path: str | os.PathLike[str], unproved: bool = False) -> Deployment:
@@ -107,27 +111,29 @@ def load(path: str | os.PathLike[str], unproved: bool = False) -> Deployment:
     where the file is from may allow that with ``unproved``. What XLA did itself is no exception, as a file can say so
     of anything.
     """
-    name = os.fspath(path)
-    try:
-        with open(name, encoding="utf-8") as file:
-            document = read_document(file.read())
-    except OSError as error:
-        raise RewrightError(f"cannot read {name}: {error.strerror}; check the path") from None
-    except (ValueError, RecursionError) as error:
-        raise RewrightError(f"{name} was not written here ({error!s:.80}); save the deployment again") from None
-    if document.get("format") != FORMAT or document.get("version") != VERSION:
-        raise RewrightError(f"{name} is no deployment of version 2; save it again")
-    try:
-        table = table_of(document, ("format", "version", "replaced", "module", "certificate", "made", "met"))
-        parts = (table["certificate"], table["made"], table["met"])
-        replaced, module = (base64.b64decode(table[what], validate=True) for what in ("replaced", "module"))
-        found = Deployment(replaced, module, *parts)
-    except (KeyError, TypeError, ValueError) as error:
-        raise RewrightError(f"{name} is incomplete or malformed ({error!r:.80}); save it again") from None
+    found = open_file(path, _read)
     _check(found)
     if found.open and not unproved:
+        name = os.fspath(path)
         raise RewrightError(f"{name} leaves {len(found.open)} claims open, the first {found.open[0]:.160}; allow it")
     return found
+
+
+def _read(text: str, value: Any) -> Deployment:
+    entries = _HEADER.entries(read_document(text, value))
+    replaced, module = (entries.one(what, _proto) for what in ("replaced", "module"))
+    certificate, made, met = (entries.one(what, _document) for what in ("certificate", "made", "met"))
+    return Deployment(replaced, module, certificate, made, met)
+
+
+def _proto(text: Any) -> bytes:
+    return base64.b64decode(as_text(text), validate=True)
+
+
+def _document(value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise ValueError("it is no certificate")
+    return cast("dict[str, Any]", value)
 
 
 def _check(deployment: Deployment) -> None:
@@ -191,3 +197,18 @@ def _by_xla(original: Module, changes: Sequence[Change], end: Module, seconds: f
         if len(graph):
             stages.append(Stage(change.before.program, graph, tuple(range(len(graph)))))
     return certify_stages(original, [*stages, Stage(end, AlternativeGraph(end), ())], seconds)
+
+
+def _proved(deployment: Deployment, _programs: object, _store: object) -> Proved:
+    _check(deployment)
+    known = "proved" if not deployment.open else "proved in part"
+    return Proved(
+        f"deployment in the place of {deployment.key[:16]}: {known}",
+        (Said("open", "not proved", deployment.open),),
+        "3 certificates",
+        {"certificates": 3},
+        open=deployment.open,
+    )
+
+
+KIND = Kind(_read, _proved)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import json
 import os
 from collections.abc import Sequence
 from dataclasses import replace
@@ -25,12 +24,12 @@ from rewright.env.repairs import runnable
 from rewright.env.rewards import REWARDS, Measurement, Reward, measure, static_cost
 from rewright.env.session import Session
 from rewright.env.sites import Granularity
-from rewright.env.strict import read_document
 from rewright.env.trajectory import replay
 from rewright.env.values import Test
 from rewright.env.written import listing
 from rewright.env.xla.worker import XlaError
 from rewright.ir.errors import RewrightError
+from rewright.proof.container import open_file, read_document, save_document
 from rewright.rules.rule import Rule
 
 Actions = Literal["sequential", "vector", "passes"]
@@ -399,21 +398,12 @@ class HloRewrite(gymnasium.Env[Any, Any]):
         )
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the trajectory so far as JSON, with the evidence of each step."""
-        with open(path, "w", encoding="utf-8") as file:
-            json.dump(self.episode.to_json(), file, indent=1)
+        """Write the trajectory so far as JSON, with the evidence of each step; raises RewrightError."""
+        save_document(path, self.episode.to_json(), indent=1)
 
     def load(self, path: str | os.PathLike[str]) -> tuple[Any, dict[str, Any]]:
         """Continue from a trajectory, which is run again from its original module; raises RewrightError."""
-        try:
-            with open(path, encoding="utf-8") as file:
-                data = read_document(file.read())
-        except OSError as error:
-            raise RewrightError(f"cannot read {os.fspath(path)}: {error.strerror}; check the path") from None
-        except (ValueError, RecursionError) as error:
-            what = f"{os.fspath(path)} was not written here ({error!s:.80})"
-            raise RewrightError(f"{what}; save the trajectory again") from None
-        self._episode = replay(self.session, data, self.settings.patterns)
+        self._episode = replay(self.session, open_file(path, read_document), self.settings.patterns)
         self._baseline = max(static_cost(self.session, self._episode.rounds[0].run.module, self.reward), 1e-12)
         return self._observe(), self._info()
 

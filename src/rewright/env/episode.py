@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import base64
 import copy
-import hashlib
-import json
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,8 +19,18 @@ from rewright.env.values import Test
 from rewright.env.xla.worker import XlaError
 from rewright.frontends.hlo.order import Cycle
 from rewright.ir.errors import RewrightError
+from rewright.proof.container import Header, seal_document
 
-FORMAT, VERSION = "rewright.trajectory", 2
+HEADER = Header(
+    "rewright.trajectory",
+    2,
+    (
+        *("original", "late", "entrance", "fingerprint", "granularity", "tested", "seed", "rounds", "final", "steps"),
+        *("refused", "digest"),
+    ),
+    name="trajectory",
+    hint="name a file that an environment saved",
+)
 
 
 @dataclass(frozen=True)
@@ -150,8 +158,6 @@ class Episode:
         """The trajectory: the original module, the settings, the choices by round, and the evidence of each."""
         original = self.original
         document: dict[str, Any] = {
-            "format": FORMAT,
-            "version": VERSION,
             "original": base64.b64encode(original.proto).decode(),
             "late": original.late,
             "entrance": None if original.entrance is None else base64.b64encode(original.entrance).decode(),
@@ -167,9 +173,4 @@ class Episode:
             "steps": [{"claim": words, **to_json(own)} for words, own in self.evidence(seconds)],
             "refused": list(self.refused),
         }
-        return {**document, "digest": digest_of(document)}
-
-
-def digest_of(document: dict[str, Any]) -> str:
-    """A SHA-256 of all that a trajectory says."""
-    return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
+        return seal_document(HEADER.document(document))

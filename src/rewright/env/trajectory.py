@@ -10,16 +10,18 @@ import base64
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Any
 
 from rewright.env.custom import Pattern
-from rewright.env.episode import FORMAT, VERSION, Episode, Settings, digest_of
+from rewright.env.episode import HEADER, Episode, Settings
 from rewright.env.evidence import to_json
 from rewright.env.module import HloModule
 from rewright.env.proposers import checked_name
 from rewright.env.session import Session
-from rewright.env.strict import list_of, table_of, text_of
+from rewright.env.sites import Granularity
 from rewright.ir.errors import RewrightError
+from rewright.proof.container import check_digest
+from rewright.proof.entries import as_integer, as_list, as_table, as_text, as_truth
 
 _SECONDS = 5.0
 _NUMBER = r"[-+]?(?:inf|nan|[0-9.]+(?:e[-+]?[0-9]+)?)"
@@ -30,10 +32,6 @@ _WORDINGS = {
     ),
 }
 """What is said of a step that is known well, its numbers aside, which another machine rounds otherwise."""
-_KEYS = (
-    *("format", "version", "original", "late", "entrance", "fingerprint", "granularity", "tested", "seed", "rounds"),
-    *("final", "steps", "refused", "digest"),
-)
 _STEP = ("claim", "status", "text", "grade", "left", "right")
 _KNOWN = ("refuted", "unknown", "tested", "proved")
 _GRADES = ("real", "move", "same")
@@ -107,45 +105,51 @@ def _compare(episode: Episode, steps: Sequence[dict[str, Any]], seconds: float) 
 
 
 def _read(data: object, patterns: Sequence[Pattern]) -> _Written:
-    table = cast("dict[str, Any]", data) if isinstance(data, dict) else {}
-    if table.get("format") != FORMAT or table.get("version") != VERSION:
-        raise RewrightError(f"this is no trajectory of version {VERSION}; save it again")
-    try:
-        table_of(table, _KEYS)
-        if table.get("digest") != digest_of({k: v for k, v in table.items() if k != "digest"}):
-            raise RewrightError("the trajectory was changed after it was written: its digest is another; save it again")
-        entrance = None if table["entrance"] is None else base64.b64decode(table["entrance"], validate=True)
-        original = HloModule(base64.b64decode(table["original"], validate=True), _of(bool, table["late"]), entrance)
-        rounds = tuple(_round(entry, patterns) for entry in _of(list, table["rounds"]))
-        if not rounds or table["granularity"] not in ("value", "use"):
-            raise ValueError("rounds and granularity")
-        settings = Settings(
+    entries = HEADER.entries(data)
+    check_digest(entries, HEADER.name)
+    rounds = entries.each("rounds", lambda entry: _round(entry, patterns))
+    entries.each("refused", as_text)
+    if not rounds:
+        raise RewrightError("the trajectory has no rounds; save it again")
+    return _Written(
+        HloModule(entries.one("original", _bytes), entries.one("late", as_truth), entries.one("entrance", _entrance)),
+        entries.one("fingerprint", as_text),
+        Settings(
             rounds[0].passes,
-            table["granularity"],
-            _of(bool, table["tested"]),
-            _of(int, table["seed"]),
+            entries.one("granularity", _granularity),
+            entries.one("tested", as_truth),
+            entries.one("seed", as_integer),
             rounds[0].patterns,
-        )
-        steps = tuple(table_of(step, _STEP) for step in list_of(table["steps"]))
-        for text in [*list_of(table["refused"]), *(step[key] for step in steps for key in _STEP)]:
-            text_of(text)
-        return _Written(original, _of(str, table["fingerprint"]), settings, rounds, _of(str, table["final"]), steps)
-    except (KeyError, TypeError, ValueError) as error:
-        raise RewrightError(f"the trajectory is incomplete or malformed ({error!r:.80}); save it again") from None
+        ),
+        rounds,
+        entries.one("final", as_text),
+        entries.each("steps", _step),
+    )
 
 
 def _round(entry: Any, patterns: Sequence[Pattern]) -> _Round:
-    table = table_of(entry, ("passes", "patterns", "chosen"))
-    passes = tuple(checked_name(_of(str, name)) for name in _of(list, table["passes"]))
-    names = [_of(str, name) for name in _of(list, table["patterns"])]
-    return _Round(passes, _patterns(names, patterns), tuple(_of(int, n) for n in _of(list, table["chosen"])))
+    table = as_table(entry, ("passes", "patterns", "chosen"))
+    passes = tuple(checked_name(as_text(name)) for name in as_list(table["passes"]))
+    names = [as_text(name) for name in as_list(table["patterns"])]
+    return _Round(passes, _patterns(names, patterns), tuple(as_integer(n) for n in as_list(table["chosen"])))
 
 
-def _of(kind: type, value: Any) -> Any:
-    """A value that has to be of a type; raises TypeError where it is not. True is no number."""
-    if type(value) is not kind:
-        raise TypeError(f"{value!r:.40} is no {kind.__name__}")
-    return value
+def _step(entry: Any) -> dict[str, str]:
+    return {key: as_text(value) for key, value in as_table(entry, _STEP).items()}
+
+
+def _bytes(text: Any) -> bytes:
+    return base64.b64decode(as_text(text), validate=True)
+
+
+def _entrance(text: Any) -> bytes | None:
+    return None if text is None else _bytes(text)
+
+
+def _granularity(name: Any) -> Granularity:
+    if name != "value" and name != "use":
+        raise ValueError(f"there is no granularity {name!r:.40}")
+    return name
 
 
 def _patterns(names: Sequence[str], given: Sequence[Pattern]) -> tuple[Pattern, ...]:

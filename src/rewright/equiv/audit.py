@@ -17,14 +17,15 @@ from rewright.equiv.inputs.weights import WeightMap
 from rewright.equiv.rewrites.ranges import describe, inputs_out_of_range, known_ranges
 from rewright.equiv.statement import Stated, Values, unify_inputs
 from rewright.ir.digest import digest
-from rewright.ir.errors import RewrightError
+from rewright.ir.errors import OtherPrograms, Refused, RewrightError
 from rewright.ir.graph import Graph
 from rewright.ir.placement import Placement, RankProgram
 from rewright.ops.base import Array
 from rewright.proof.calls import check_calls
 from rewright.proof.certificate import Certificate
-from rewright.proof.checker import SECONDS, Audit, OtherPrograms, Refused, Store
+from rewright.proof.checker import SECONDS, Audit
 from rewright.proof.checker import audit as check_core
+from rewright.proof.ledger import Store
 from rewright.proof.rewriting.evidence import Checked
 from rewright.proof.rewriting.replay import Replayed, lost_needs, passing, premises, replay, sentences
 from rewright.proof.unwritten import with_own_memory

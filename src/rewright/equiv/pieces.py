@@ -7,39 +7,37 @@ uses of one piece, so that a proof takes as long as the different layers of a mo
 
 from __future__ import annotations
 
-import json
 import re
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from rewright import ops
 from rewright.equiv.audit import audit as check_equivalence
 from rewright.equiv.audit import is_identity
-from rewright.equiv.certificate import FORMAT as EQUIVALENCE
-from rewright.equiv.certificate import EquivalenceCertificate, equivalence_of, equivalence_table
+from rewright.equiv.certificate import EquivalenceCertificate
+from rewright.equiv.kind import EQUIVALENCE
 from rewright.ir.digest import digest
-from rewright.ir.errors import RewrightError
+from rewright.ir.errors import Damaged, OtherPrograms, Refused, RewrightError
 from rewright.ir.graph import Graph
 from rewright.ir.json_form import from_json, to_json
-from rewright.ir.placement import Mesh, RankProgram
-from rewright.ops.files import prefix_errors, read_text, write_text
 from rewright.proof.calls import check_calls
 from rewright.proof.certificate import Certificate
-from rewright.proof.checker import SECONDS, Damaged, OtherPrograms, Refused, Store
+from rewright.proof.checker import SECONDS
 from rewright.proof.checker import audit as check_core
 from rewright.proof.conditions import REALS
-from rewright.proof.files import check_name, decode, is_printed, seal_text, table
-from rewright.proof.reading import read_certificate
+from rewright.proof.container import Form, Header
+from rewright.proof.entries import Entries, as_count, as_list, as_text
+from rewright.proof.files import REFINEMENT
+from rewright.proof.kinds import Kind, Programs, Proved, Said, alone, require
+from rewright.proof.ledger import Store
 from rewright.proof.rewriting.evidence import proves
 from rewright.proof.rewriting.stages import matches
 from rewright.proof.wrapping import wrapping
 from rewright.terms.normal.assumptions import Claim
 
-FORMAT = "rewright.pieces"
-VERSION = 1
+_HEADER = Header("rewright.pieces", 1, ("left", "right", "pieces", "uses", "digest"), ("calls",))
 
 
 @dataclass(frozen=True)
@@ -104,8 +102,7 @@ class PiecewiseCertificate:
 
         Raises RewrightError for an extension other than ``.json`` and ``.json.gz`` and where it cannot be written.
         """
-        check_name(path)
-        write_text(path, seal_text(_table(self)))
+        PIECES.save(self, path)
 
 
 @dataclass(frozen=True)
@@ -193,14 +190,13 @@ def why_not(piece: Piece, store: Store | None, seconds: float) -> str | None:
         return wraps
     if piece.proof is None:
         return None if piece.is_same else proves(Claim(*sides), seconds)
-    program = RankProgram((piece.right,), Mesh.of({"rank": 1}), {}, {})
     try:
         if isinstance(piece.proof, EquivalenceCertificate):
             if piece.proof.definitions or any(piece.proof.tables) or piece.proof.ranges:
                 return "its certificate is about inputs that are renamed, or have certain values"
-            check_equivalence(piece.proof, piece.left, program, None, store, seconds)
+            check_equivalence(piece.proof, piece.left, alone(piece.right), None, store, seconds)
         else:
-            check_core(piece.proof, piece.left, program, store, seconds)
+            check_core(piece.proof, piece.left, alone(piece.right), store, seconds)
             is_identity(piece.proof, piece.left)
     except RewrightError as error:
         return str(error)
@@ -236,76 +232,66 @@ def _unfounded(
     return None
 
 
-def load(path: str | Path) -> Certificate | PiecewiseCertificate:
-    """Read a certificate of any kind that is about programs of this library; raises RewrightError with the place."""
-    check_name(path)
-    text = read_text(path)
-    entries: Any = prefix_errors(path, lambda: decode(text))
-    if not isinstance(entries, dict) or cast("dict[str, Any]", entries).get("format") != FORMAT:
-        return EquivalenceCertificate.load(path)
-    found = prefix_errors(path, lambda: _read(cast("dict[str, Any]", entries)))
-    return replace(found, intact=is_printed(text, _table(found)))
-
-
 def _table(certificate: PiecewiseCertificate) -> dict[str, Any]:
     return {
-        "format": FORMAT,
-        "version": VERSION,
         "left": certificate.left,
         "right": certificate.right,
-        "pieces": [[to_json(p.left), to_json(p.right), _proof_table(p.proof)] for p in certificate.pieces],
+        "pieces": [
+            [to_json(p.left), to_json(p.right), None if p.proof is None else p.proof.form().sealed(p.proof)]
+            for p in certificate.pieces
+        ],
         "uses": [[u.piece, u.left, u.right, [list(leaf) for leaf in u.leaves]] for u in certificate.uses],
         **({"calls": list(certificate.calls)} if certificate.calls else {}),
     }
 
 
-def _proof_table(proof: Certificate | None) -> Any:
-    if proof is None:
-        return None
-    entries = equivalence_table(proof) if isinstance(proof, EquivalenceCertificate) else table(proof)
-    return json.loads(seal_text(entries))
+def _build(entries: Entries) -> PiecewiseCertificate:
+    return PiecewiseCertificate(
+        entries.one("left", as_text),
+        entries.one("right", as_text),
+        entries.each("pieces", _piece),
+        entries.each("uses", _use),
+        calls=entries.each("calls", _line),
+    )
 
 
-def _read(entries: Mapping[str, Any]) -> PiecewiseCertificate:
-    if entries.get("version") != VERSION:
-        raise RewrightError(f"version {entries.get('version')!r:.20} of certificates is not known; this is {VERSION}")
-    wanted = {"format", "version", "left", "right", "pieces", "uses", "digest"}
-    if set(entries) - {"calls"} != wanted:
-        key = sorted((set(entries) - {"calls"}) ^ wanted)[0]
-        raise RewrightError(f"the entry {key!r:.40} is missing or is none; write the certificate again")
-    try:
-        pieces = tuple(_piece(*item) for item in entries["pieces"])
-        uses = tuple(_use(*item) for item in entries["uses"])
-        calls = tuple(_line(item) for item in entries.get("calls", ()))
-    except (ValueError, TypeError, KeyError, IndexError) as error:
-        raise RewrightError(f"a piece or its use is malformed: {str(error) or type(error).__name__:.80}") from None
-    return PiecewiseCertificate(str(entries["left"]), str(entries["right"]), pieces, uses, calls=calls)
+PIECES = Form(_HEADER, _table, _build)
+"""How proofs in pieces are written."""
 
 
 def _line(value: Any) -> str:
-    if not isinstance(value, str) or not value:
-        raise ValueError(f"{value!r:.40} is no condition of calls")
+    if not as_text(value):
+        raise ValueError("a condition of calls is empty")
     return value
 
 
-def _piece(left: Any, right: Any, proof: Any) -> Piece:
-    sides = [from_json(side, ops.REGISTRY) for side in (left, right)]
-    if proof is None:
-        return Piece(sides[0], sides[1])
-    known = cast("dict[str, Any]", proof)
-    found = equivalence_of(known) if known.get("format") == EQUIVALENCE else read_certificate(known, intact=True)
-    return Piece(sides[0], sides[1], found)
+def _piece(item: Any) -> Piece:
+    left, right, proof = as_list(item, 3)
+    forms = {form.header.format: form for form in (REFINEMENT, EQUIVALENCE)}
+    found = None if proof is None else forms[proof["format"]].of_value(proof)
+    return Piece(from_json(left, ops.REGISTRY), from_json(right, ops.REGISTRY), found)
 
 
-def _use(piece: Any, left: Any, right: Any, leaves: Any) -> Use:
-    found = tuple((str(name), _whole(mine), _whole(other)) for name, mine, other in leaves)
-    return Use(_whole(piece), _whole(left), _whole(right), found)
+def _use(item: Any) -> Use:
+    piece, left, right, leaves = as_list(item, 4)
+    triples = [as_list(leaf, 3) for leaf in as_list(leaves)]
+    found = tuple((as_text(name), as_count(mine), as_count(other)) for name, mine, other in triples)
+    return Use(as_count(piece), as_count(left), as_count(right), found)
 
 
-def _whole(value: Any) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-        raise ValueError(f"{value!r:.40} is no position")
-    return value
+def _check(certificate: PiecewiseCertificate, programs: Programs | None, store: Store | None) -> Proved:
+    given = require(programs)
+    if len(given.right.graphs) != 1:
+        count = len(given.right.graphs)
+        raise OtherPrograms(f"the certificate is about one right program, and {count} were given; give one")
+    found = audit(certificate, given.left, given.right.graphs[0], store)
+    return Proved(
+        "both programs compute the same outputs",
+        (Said("assumptions", "assuming that", found.assumptions),),
+        f"{found.pieces:,} pieces, {found.uses:,} uses of them",
+        {"pieces": found.pieces, "uses": found.uses},
+        calls=certificate.calls,
+    )
 
 
-__all__ = ["Joined", "Piece", "PiecewiseCertificate", "Use", "audit", "follows", "load", "premises", "why_not"]
+KIND = Kind(PIECES.read, _check)

@@ -11,9 +11,9 @@ from rewright.frontends.frontend import File, Files, Function
 from rewright.frontends.ranks import ranks
 from rewright.frontends.registry import files
 from rewright.ir.errors import RewrightError
+from rewright.ir.files import prefix_errors
 from rewright.ir.graph import Graph
 from rewright.ir.placement import RankProgram
-from rewright.ops.files import prefix_errors
 
 Path = str | os.PathLike[str]
 

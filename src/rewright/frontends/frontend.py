@@ -72,17 +72,17 @@ class File:
     @cached_property
     def data(self) -> bytes:
         """All bytes."""
-        return import_module("rewright.ops.files").read_bytes(self.path)
+        return import_module("rewright.ir.files").read_bytes(self.path)
 
     @cached_property
     def text(self) -> str:
         """All text."""
-        return import_module("rewright.ops.files").decode_text(self.data)
+        return import_module("rewright.ir.files").decode_text(self.data)
 
     @cached_property
     def json(self) -> Any:
         """The JSON value of a file that ends in ``.json`` or ``.json.gz``."""
-        files = import_module("rewright.ops.files")
+        files = import_module("rewright.ir.files")
         return files.decode_json(files.read_text(self.path))
 
 

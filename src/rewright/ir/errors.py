@@ -29,3 +29,15 @@ class CaptureError(RewrightError):
 
 class ContradictoryRelations(RewrightError):
     """The relations given for the inputs cannot all hold."""
+
+
+class Refused(RewrightError):
+    """A certificate that proves nothing; the message names the first step that is wrong."""
+
+
+class OtherPrograms(Refused):
+    """A certificate for other programs than those that were given."""
+
+
+class Damaged(Refused):
+    """A certificate that was changed after it was written, where nothing else was found to be wrong."""

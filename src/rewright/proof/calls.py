@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from rewright.ir.errors import OtherPrograms
 from rewright.ir.graph import Graph
-from rewright.proof.ledger import OtherPrograms
 
 KEY = "calls"
 """Where a graph's metadata has it."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Union
+from typing import Any, Self, Union
 
 from rewright.claims.language import Access, Definition, Region, Tensor
 from rewright.ir.dims import Dim
@@ -131,16 +131,19 @@ class Certificate:
 
         Raises RewrightError for an extension other than ``.json`` and ``.json.gz`` and where it cannot be written.
         """
-        from rewright.proof.files import write
+        self.form().save(self, path)
 
-        write(self, path)
-
-    @staticmethod
-    def load(path: str | Path) -> Certificate:
-        """Read a certificate from a file.
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Read a certificate of this kind from a file.
 
         Raises RewrightError, naming the place, for a file that cannot be read and contents that are no certificate.
         """
-        from rewright.proof.files import read
+        return cls.form().load(path)
 
-        return read(path)
+    @classmethod
+    def form(cls) -> Any:
+        """How certificates of this kind are written."""
+        from rewright.proof.files import REFINEMENT
+
+        return REFINEMENT

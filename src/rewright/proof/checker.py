@@ -16,7 +16,7 @@ from typing import Any, cast
 
 from rewright import ops
 from rewright.ir.digest import digest
-from rewright.ir.errors import RewrightError
+from rewright.ir.errors import Damaged, OtherPrograms, Refused, RewrightError
 from rewright.ir.graph import Graph, Node
 from rewright.ir.memory import pause_garbage_collection
 from rewright.ir.operator import Operator
@@ -29,7 +29,7 @@ from rewright.proof.compared import compared_programs
 from rewright.proof.conditions import Violated
 from rewright.proof.facts import as_fact, assumptions, why_not
 from rewright.proof.forms import Malformed, check_parts
-from rewright.proof.ledger import Audit, Damaged, Ledger, OtherPrograms, Refused, Store, Used, name_of
+from rewright.proof.ledger import Audit, Ledger, Store, Used, name_of
 from rewright.proof.programs import Applied, Chunk, Collective, Exchanged, Subject
 from rewright.proof.relations import Relations
 from rewright.proof.repetition import Repeated, Stretch
@@ -352,6 +352,3 @@ def _sources(graphs: Sequence[Graph]) -> dict[tuple[int, int], tuple[int, int]]:
                     found[rank, position] = sent[channel][waiting[channel]]
                 waiting[channel] += 1
     return found
-
-
-__all__ = ["SECONDS", "Audit", "Damaged", "OtherPrograms", "Refused", "Store", "audit"]

@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from rewright.ir.digest import digest
+from rewright.ir.errors import Refused
 from rewright.ir.graph import Graph
 from rewright.ir.placement import RankProgram
 from rewright.proof.certificate import Certificate
 from rewright.proof.constants import stands, written_out
-from rewright.proof.ledger import Refused
 from rewright.proof.rewriting.evidence import Checked
 from rewright.proof.rewriting.replay import narrow_programs
 from rewright.proof.unknowns import Question, questions, unknown_assumptions

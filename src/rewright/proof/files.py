@@ -1,103 +1,37 @@
-"""Certificates in files: strict, versioned JSON; nothing in it is executed.
+"""The text of a proof about ranks: strict, versioned JSON; nothing in it is executed.
 
 What repeats is in tables and named by its number there: ``accesses``, ``regions``, ``labels`` (what terms are but for
 their operands), ``shapes`` (the digits of the axes of views) and ``placements``; docs/reference/certificates.md has the
-form of every entry. The file ends with a digest of all that comes before it.
+form of every entry.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
-import os
-from collections import Counter
-from dataclasses import fields, replace
+from dataclasses import fields
 from fractions import Fraction
 from typing import Any, cast
 
 from rewright.claims.language import Access, Add, Content, Definition, Index, Opaque, Ranged, Region, Size, Tensor, View
 from rewright.ir.attributes import attributes
 from rewright.ir.dims import Dim
-from rewright.ir.errors import RewrightError
 from rewright.ir.json_form import encode
 from rewright.ir.operator import Operator
 from rewright.ir.placement import Placement
-from rewright.ops.files import extension_of, prefix_errors, read_text, write_text
 from rewright.proof.certificate import Certificate, Equation, Meeting, RangeFact, Step
-from rewright.proof.reading import FORMAT, VERSION, read_certificate
+from rewright.proof.container import Form, Header
+from rewright.proof.reading import read_certificate
 from rewright.proof.rewriting.files import rewriting_table
 
-
-def write(certificate: Certificate, path: str | os.PathLike[str]) -> None:
-    """Write a certificate as a whole or not at all; raises RewrightError."""
-    check_name(path)
-    write_text(path, seal_text(table(certificate)))
-
-
-def table(certificate: Certificate) -> dict[str, Any]:
-    """The JSON object of a certificate but for the digest."""
-    return _Writer().table(certificate)
-
-
-def seal_text(entries: dict[str, Any]) -> str:
-    """A JSON object as text that ends with a digest of what comes before it."""
-    text = json.dumps(entries, allow_nan=False, ensure_ascii=False, separators=(",", ":"))[:-1]
-    return f'{text},"digest":"{_hash(text)}"}}\n'
-
-
-def is_printed(text: str, entries: dict[str, Any]) -> bool:
-    """Whether a text is what is written for these entries, its digest among it."""
-    return text == seal_text(entries)
-
-
-def decode(text: str) -> Any:
-    """The JSON value of a certificate; raises RewrightError where two readers may see two values in it.
-
-    So it is with a key that occurs twice, and with numbers that JSON does not have.
-    """
-
-    def entries(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        found = dict(pairs)
-        if len(found) < len(pairs):
-            twice = next(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
-            raise RewrightError(f"the entry {twice!r:.40} occurs twice; write the certificate again")
-        return found
-
-    def number(name: str) -> float:
-        raise RewrightError(f"{name} is no number of JSON; write the certificate again")
-
-    try:
-        return json.loads(text, object_pairs_hook=entries, parse_constant=number)
-    except (ValueError, RecursionError) as error:
-        raise RewrightError(f"this is no JSON ({str(error).splitlines()[0]}); write the certificate again") from None
-
-
-def read(path: str | os.PathLike[str]) -> Certificate:
-    """Read a certificate; one that is not, to the letter, what is written for its contents is marked as damaged.
-
-    Raises RewrightError, naming the place, for a file that cannot be read and contents that are no certificate.
-    """
-    check_name(path)
-    text = read_text(path)
-    return prefix_errors(path, lambda: of_text(text))
-
-
-def of_text(text: str) -> Certificate:
-    """The certificate that a text holds; raises RewrightError, naming the entry."""
-    found = read_certificate(decode(text), intact=True)
-    return replace(found, intact=is_printed(text, table(found)))
-
-
-def check_name(path: str | os.PathLike[str]) -> None:
-    """Raise RewrightError for a name that no certificate can have."""
-    name = os.fspath(path)
-    if not name.endswith((".json", ".json.gz")):
-        raise RewrightError(f"{name} is no name of a certificate; name a file that ends in .json or .json.gz")
-    extension_of(path)
-
-
-def _hash(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()
+_HEADER = Header(
+    "rewright.certificate",
+    1,
+    (
+        *("sequential", "ranks", "mesh", "assumptions", "placements", "relations", "outputs", "accesses", "regions"),
+        *("labels", "shapes", "terms", "values", "facts", "given", "equations", "blocks", "digest"),
+    ),
+    ("rewriting", "calls", "captured"),
+)
 
 
 class _Table:
@@ -123,15 +57,13 @@ class _Writer:
         self._shapes, self._placements = _Table(), _Table()
 
     def table(self, certificate: Certificate) -> dict[str, Any]:
-        """The JSON object but for the digest."""
+        """The entries."""
         relations = [[name, self._placement(p)] for name, p in certificate.relations.items()]
         outputs = [[n, self._placement(o.placement), list(o.unfold)] for n, o in certificate.outputs.items()]
         facts = [self._fact(fact) for fact in certificate.facts]
         terms = [[self._label(term), *term.operands] for term in certificate.terms]
         values = [self._tensor(value) for value in certificate.values]
         return {
-            "format": FORMAT,
-            "version": VERSION,
             "sequential": certificate.sequential,
             "ranks": list(certificate.ranks),
             "mesh": [list(axis) for axis in certificate.mesh],
@@ -227,3 +159,7 @@ def _dim(size: Dim) -> int | str:
 
 def _fraction(value: Fraction) -> int | str:
     return int(value) if value == int(value) else str(value)
+
+
+REFINEMENT = Form(_HEADER, lambda certificate: _Writer().table(certificate), read_certificate)
+"""How proofs that ranks compute what one program computes are written."""

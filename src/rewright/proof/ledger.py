@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from rewright.claims.language import Tensor, rename, terms_of
-from rewright.ir.errors import RewrightError
+from rewright.ir.errors import Refused
 from rewright.ir.graph import Graph
 from rewright.ir.operator import Operator
 from rewright.ir.placement import RankProgram
@@ -17,18 +17,6 @@ from rewright.proof.forms import Malformed
 from rewright.proof.lemma import Statement, prove
 from rewright.proof.programs import Applied, Subject
 from rewright.proof.theory import Theory, integer_inputs
-
-
-class Refused(RewrightError):
-    """A certificate that proves nothing; the message names the first step that is wrong."""
-
-
-class OtherPrograms(Refused):
-    """A certificate for other programs than those that were given."""
-
-
-class Damaged(Refused):
-    """A certificate that was changed after it was written, where nothing else was found to be wrong."""
 
 
 class Store(Protocol):
@@ -51,6 +39,9 @@ class Audit:
     seconds: dict[str, float] = field(default_factory=dict[str, float])
     sequential: Graph | None = field(default=None, repr=False, compare=False)
     """The sequential program as it was compared."""
+
+    def __str__(self) -> str:
+        return f"{self.equations:,} equations, {self.lemmas:,} lemmas, {self.proved:,} of them new"
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from fractions import Fraction
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
 from rewright import ops
 from rewright.claims.language import (
@@ -37,96 +36,52 @@ from rewright.ir.errors import RewrightError
 from rewright.ir.json_form import decode
 from rewright.ir.placement import Placement
 from rewright.proof.certificate import Block, Certificate, Equation, Meeting, Output, RangeFact, Repetition, Step
-from rewright.proof.entries import as_integer, as_list, as_text
+from rewright.proof.entries import Entries, Entry, as_integer, as_list, as_text
 from rewright.proof.rewriting.files import rewritings_of
 from rewright.proof.rewriting.stages import Rewriting
 
-FORMAT = "rewright.certificate"
-VERSION = 1
-_KEYS = (
-    *("format", "version", "sequential", "ranks", "mesh", "assumptions", "placements", "relations", "outputs"),
-    *("accesses", "regions", "labels", "shapes", "terms", "values", "facts", "given", "equations", "blocks"),
-    "digest",
-)
-_OPTIONAL = ("rewriting", "calls", "captured")
 _DEEPEST = 64
 """Pieces in pieces; what programs make is a few deep."""
-_Entry = TypeVar("_Entry")
 
 
-def read_certificate(data: object, *, intact: bool) -> Certificate:
-    """The certificate of JSON values. Raises RewrightError with the place of the first thing that is wrong."""
-    if not isinstance(data, dict) or cast("dict[str, Any]", data).get("format") != FORMAT:
-        raise RewrightError("this is no certificate; name a file that rewright refine --certificate wrote")
-    table = cast("dict[str, Any]", data)
-    if table.get("version") != VERSION:
-        raise RewrightError(f"version {table.get('version')!r:.20} of certificates is not known; this is {VERSION}")
-    for key in _KEYS:
-        if key not in table:
-            raise RewrightError(f"the entry {key!r} is missing; write the certificate again")
-    for key in table:
-        if key not in (*_KEYS, *_OPTIONAL):
-            raise RewrightError(f"a certificate has no entry {key!r:.40}; write the certificate again")
-    return _Reader(table).certificate(intact)
+def read_certificate(entries: Entries) -> Certificate:
+    """The certificate of entries. Raises RewrightError with the place of the first thing that is wrong."""
+    return _Reader(entries).certificate()
 
 
 class _Reader:
-    def __init__(self, table: dict[str, Any]) -> None:
-        self._table = table
-        self._placements = self._entries("placements", _placement)
-        self._accesses = self._entries("accesses", _access)
-        self._regions = self._entries("regions", _region)
-        self._shapes = self._entries("shapes", _shape)
-        self._labels = self._entries("labels", self._label)
+    def __init__(self, entries: Entries) -> None:
+        self._entries = entries
+        self._placements = entries.each("placements", _placement)
+        self._accesses = entries.each("accesses", _access)
+        self._regions = entries.each("regions", _region)
+        self._shapes = entries.each("shapes", _shape)
+        self._labels = entries.each("labels", self._label)
 
-    def certificate(self, intact: bool) -> Certificate:
+    def certificate(self) -> Certificate:
         """All of it."""
-        (sequential,) = _told("sequential", lambda: [as_text(self._table["sequential"])])
-        (captured,) = _told("captured", lambda: [as_text(self._table.get("captured", ""))])
-        relations = self._entries("relations", self._relation)
-        outputs = self._entries("outputs", self._output)
+        entries = self._entries
+        relations = entries.each("relations", self._relation)
+        outputs = entries.each("outputs", self._output)
         if len(dict(relations)) != len(relations) or len(dict(outputs)) != len(outputs):
             raise RewrightError("relations or outputs name the same tensor twice; write the certificate again")
         return Certificate(
-            sequential,
-            self._entries("ranks", as_text),
-            self._entries("mesh", _axis),
+            entries.one("sequential", as_text),
+            entries.each("ranks", as_text),
+            entries.each("mesh", _axis),
             dict(relations),
             dict(outputs),
-            self._entries("assumptions", as_text),
-            self._entries("facts", self._fact),
-            self._entries("terms", self._term),
-            self._entries("values", self._tensor),
-            self._entries("given", _given),
-            self._entries("equations", _equation),
-            self._entries("blocks", _block),
-            intact,
-            self._rewritings(),
-            self._entries("calls", as_text) if "calls" in self._table else (),
-            captured,
+            entries.each("assumptions", as_text),
+            entries.each("facts", self._fact),
+            entries.each("terms", self._term),
+            entries.each("values", self._tensor),
+            entries.each("given", _given),
+            entries.each("equations", _equation),
+            entries.each("blocks", _block),
+            rewritings=entries.one("rewriting", _rewritings),
+            calls=entries.each("calls", as_text),
+            captured=entries.one("captured", as_text, ""),
         )
-
-    def _rewritings(self) -> tuple[Rewriting, ...]:
-        if "rewriting" not in self._table:
-            return ()
-        try:
-            found = rewritings_of(self._table["rewriting"])
-        except (ValueError, TypeError, KeyError, IndexError, RewrightError) as error:
-            raise RewrightError(f"rewriting is malformed: {str(error) or type(error).__name__:.80}") from None
-        if not found:
-            raise RewrightError("rewriting is malformed: it is about no program")
-        return found
-
-    def _entries(self, key: str, read: Callable[[Any], _Entry]) -> tuple[_Entry, ...]:
-        entries = _told(key, lambda: as_list(self._table[key]))
-        found: list[_Entry] = []
-        for number, entry in enumerate(entries):
-            try:
-                found.append(read(entry))
-            except (ValueError, IndexError, TypeError, ZeroDivisionError, RecursionError, RewrightError) as error:
-                what = str(error).splitlines()[0] if str(error) else "it has another form"
-                raise RewrightError(f"{key}[{number}] is malformed: {what:.160}") from None
-        return tuple(found)
 
     def _relation(self, entry: Any) -> tuple[str, Placement]:
         name, placement = as_list(entry, 2)
@@ -203,11 +158,12 @@ class _Reader:
         )
 
 
-def _told(key: str, read: Callable[[], list[_Entry]]) -> list[_Entry]:
-    try:
-        return read()
-    except ValueError as error:
-        raise RewrightError(f"{key} is malformed: {error}") from None
+def _rewritings(entry: Any) -> tuple[Rewriting, ...]:
+    if entry is None:
+        return ()
+    if not (found := rewritings_of(entry)):
+        raise ValueError("it is about no program")
+    return found
 
 
 def _equation(entry: Any) -> Equation:
@@ -298,7 +254,7 @@ def _three(entry: Any) -> tuple[int, int, int]:
     return as_integer(rank), as_integer(position), as_integer(value)
 
 
-def _at(table: tuple[_Entry, ...], number: Any) -> _Entry:
+def _at(table: tuple[Entry, ...], number: Any) -> Entry:
     place = as_integer(number)
     if not 0 <= place < len(table):
         raise ValueError(f"it names entry {place} of a table of {len(table)}")

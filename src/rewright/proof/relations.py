@@ -10,11 +10,11 @@ from typing import cast
 
 from rewright.claims.language import Addend, Input, Tensor, View, rename, terms_of
 from rewright.ir.dims import Dim
-from rewright.ir.errors import RewrightError
+from rewright.ir.errors import Refused, RewrightError
 from rewright.ir.placement import AxisRuns, Mesh, Placement, place
 from rewright.ir.types import TensorType
 from rewright.proof.certificate import SEQUENTIAL, Block, Output
-from rewright.proof.ledger import Ledger, Refused, name_of
+from rewright.proof.ledger import Ledger, name_of
 from rewright.proof.programs import AllAddends, OwnAddend, Reduced, SameBlock, Window
 
 _MOST_CELLS = 65_536

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from rewright import ops
+from rewright.ir.errors import Refused
 from rewright.proof.certificate import Equation, Meeting, Repetition, Step
-from rewright.proof.ledger import Images, Ledger, Refused, Used
+from rewright.proof.ledger import Images, Ledger, Used
 
 
 class Stretch:

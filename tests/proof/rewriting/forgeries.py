@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from random import Random
 from typing import Any, cast
 
 from rewright import ops
-from rewright.equiv.certificate import EquivalenceCertificate, equivalence_of, equivalence_table
+from rewright.equiv.certificate import EquivalenceCertificate
 from rewright.equiv.inputs.weights import WeightMap
+from rewright.equiv.kind import EQUIVALENCE
 from rewright.equiv.statement import Stated, unify_inputs
 from rewright.ir.digest import digest
 from rewright.ir.errors import RewrightError
@@ -247,13 +247,13 @@ def another_value(case: Case, random: Random) -> Forgery | None:
     if random.random() < 0.3:
         ((_, changed),) = list(tampered(case.certificate, 1, random.randrange(1 << 30)))
         return Forgery(case.left, case.right, cast(EquivalenceCertificate, changed), is_true=True)
-    entries = json.loads(json.dumps(equivalence_table(case.certificate)))
+    entries = EQUIVALENCE.sealed(case.certificate)
     key = random.choice(("rewriting", "rewriting", "rewriting", "rewriting", "assumptions", "map", "tables", "right"))
     table, place = random.choice(_places(entries[key]) or [(entries, key)])
     table[place] = random.choice(_others(table[place], random))
     if random.random() < 0.15 and isinstance(table, list):
         table.append(table[place])
-    changed = equivalence_of({**entries, "digest": ""})
+    changed = EQUIVALENCE.of_value(entries)
     return Forgery(case.left, case.right, changed, is_true=True)
 
 

@@ -12,12 +12,11 @@ from rewright.equiv.inputs.weights import WeightMap
 from rewright.equiv.rewrites.ranges import Ranges, describe
 from rewright.equiv.statement import Stated, Values, unify_inputs
 from rewright.ir.digest import digest
-from rewright.ir.errors import RewrightError
+from rewright.ir.errors import Refused, RewrightError
 from rewright.ir.graph import Graph
 from rewright.ir.placement import Mesh, RankProgram, place
 from rewright.proof.certificate import Certificate
 from rewright.proof.compared import is_about
-from rewright.proof.ledger import Refused
 from rewright.proof.rewriting.evidence import NUMBERS, Checked
 from rewright.proof.rewriting.lemma import Lemma
 from rewright.proof.rewriting.numbers.closed import Taken, compare_closed, taken_sentences

@@ -22,7 +22,7 @@ from rewright.ops.reference import building as rb
 from rewright.proof.certificate import Block, Certificate
 from rewright.proof.checker import Refused, audit
 from rewright.proof.facts import RANKS_IN_RANGE
-from rewright.proof.files import table
+from rewright.proof.files import REFINEMENT
 from rewright.proof.rewriting.evidence import PROVED, Checked
 from rewright.proof.rewriting.lemma import Lemma
 from rewright.proof.rewriting.replay import narrow_programs, replay
@@ -90,7 +90,7 @@ def test_a_refinement_is_audited_as_it_was_captured(looked_up: Certificate, tmp_
     assert IN_RANGE in looked_up.assumptions
     looked_up.save(tmp_path / "proof.json")
     found = Certificate.load(tmp_path / "proof.json")
-    assert table(found) == table(looked_up)
+    assert REFINEMENT.table(found) == REFINEMENT.table(looked_up)
     assert replace(found, rewritings=()) == replace(looked_up, rewritings=())
     audit(found, look_up(True), ranks(look_up(False)))
 
@@ -98,7 +98,7 @@ def test_a_refinement_is_audited_as_it_was_captured(looked_up: Certificate, tmp_
 def test_nothing_is_written_where_nothing_is_rewritten() -> None:
     found = proof(look_up(False), look_up(False))
     assert IN_RANGE not in found.assumptions
-    assert "rewriting" not in table(found)
+    assert "rewriting" not in REFINEMENT.table(found)
 
 
 def test_an_equivalence_is_audited_as_it_was_captured(tmp_path: Path) -> None:

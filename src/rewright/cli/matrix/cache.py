@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
 from rewright.ir.errors import RewrightError
+from rewright.ir.files import write_text
 from rewright.ir.graph import Graph
 from rewright.ir.placement import RankProgram
 from rewright.proof.certificate import Certificate
@@ -74,7 +73,7 @@ class Cache:
                 digest = _file_digest(proof)
             body = {"schema": _SCHEMA, "key": key, "certificate": digest, **contents}
             text = json.dumps({"digest": _digest(body), "body": body}, allow_nan=False)
-            _write_whole(entry, text)
+            write_text(entry, text)
         except (OSError, RewrightError, ValueError):
             self.drop(key)
 
@@ -132,15 +131,3 @@ def _digest(body: Mapping[str, Any]) -> str:
 
 def _file_digest(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
-
-
-def _write_whole(path: Path, text: str) -> None:
-    """Write a file as a whole or not at all: another run may be reading it."""
-    handle, name = tempfile.mkstemp(dir=path.parent, suffix=".part")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        os.replace(name, path)
-    except OSError:
-        Path(name).unlink(missing_ok=True)
-        raise

@@ -19,6 +19,7 @@ from rewright.equiv.lemmas.synthesised import SynthesisedRule
 from rewright.ir.digest import digest
 from rewright.ir.dims import parse_dim
 from rewright.ir.errors import RewrightError
+from rewright.ir.files import write_text
 from rewright.ir.json_form import from_json, to_json
 from rewright.rules.reading import Counted, Given, Number, Where
 from rewright.rules.scheme import Scheme
@@ -35,12 +36,7 @@ def write_book(path: Path, rules: Iterable[SynthesisedRule]) -> None:
         entry = _entry(rule)
         entries.setdefault(entry["digest"], entry)
     document = {"format": FORMAT, "version": VERSION, "rules": list(entries.values())}
-    try:
-        temporary = path.with_name(f"{path.name}.part")
-        temporary.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
-        temporary.replace(path)
-    except OSError as error:
-        raise RewrightError(f"cannot write {path}: {error.strerror}; check the folder") from None
+    write_text(path, json.dumps(document, indent=1) + "\n")
 
 
 def read_book(path: Path) -> Prover:

@@ -11,9 +11,9 @@ from rewright.frontends.hlo import proto, text
 from rewright.frontends.hlo.module import Module
 from rewright.frontends.hlo.reading import lower, lower_device
 from rewright.ir.errors import RewrightError
+from rewright.ir.files import prefix_errors
 from rewright.ir.graph import Graph
 from rewright.ir.placement import RankProgram
-from rewright.ops.files import prefix_errors
 
 _STABLEHLO = (".mlir", ".stablehlo")
 

@@ -9,12 +9,13 @@ from typing import Any, cast
 from rewright.frontends.frontend import File
 from rewright.ir.dims import Dim
 from rewright.ir.errors import RewrightError
+from rewright.ir.files import write_text
 from rewright.ir.graph import Graph
 from rewright.ir.json_form import decode, encode, from_json, to_json
 from rewright.ir.placement import Mesh, Placement, RankProgram
 from rewright.ir.text import print_graph
 from rewright.ops import REGISTRY
-from rewright.ops.files import extension_of, parse, save_graph, write_text
+from rewright.ops.files import extension_of, parse, save_graph
 
 FORMAT = "rewright.ranks"
 VERSION = 1

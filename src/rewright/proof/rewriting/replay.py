@@ -12,9 +12,8 @@ from dataclasses import dataclass, replace
 from rewright.analysis.ends import Bound
 from rewright.analysis.obligations import Obligation, obligations, sentences
 from rewright.analysis.values import Assumed
-from rewright.ir.errors import RewrightError
+from rewright.ir.errors import Refused, RewrightError
 from rewright.ir.graph import Graph
-from rewright.proof.ledger import Refused
 from rewright.proof.rewriting.evidence import NUMBERS, Checked
 from rewright.proof.rewriting.filled import why_not as why_not_filled
 from rewright.proof.rewriting.numbers.closed import taken_sentences
