@@ -13,6 +13,8 @@ and whether fingerprints prove them, where the latter stop first, and CPU second
 
 from __future__ import annotations
 
+import argparse
+import itertools
 import re
 import sys
 import time
@@ -37,7 +39,7 @@ from rewright.proof.certificate import SEQUENTIAL, Certificate, Meeting, Output,
 from rewright.proof.checker import audit
 from rewright.proof.facts import as_fact, assumptions, why_not
 from rewright.proof.lemma import Statement, prove
-from rewright.proof.programs import Applied, Collective, Subject
+from rewright.proof.programs import Applied, Collective, Subject, Window
 from rewright.proof.theory import Theory, integer_inputs
 from rewright.proof.unknowns import questions, unknown_assumptions
 from rewright.proof.unwritten import with_own_memory
@@ -46,12 +48,12 @@ from rewright.refine.engine import answer
 from rewright.refine.relations.known import complete_relations, input_relations, output_expectations
 from rewright.refine.twin.twin import Twin, TwinResult, make_twin
 
-SECONDS, SECONDS_TO_FIND = 20.0, 1.0
+SECONDS, SECONDS_TO_FIND = 5.0, 2.0
 """For one lemma of an audit, and for one that may be true."""
-BUDGET = 20.0
-"""CPU seconds for one program, after which no more matches are tried."""
-_DEEPEST = 24
-"""Terms that a step may unfold."""
+BUDGET = 12.0
+"""CPU seconds for one program, after which it is given up."""
+_DEEPEST, _MOST_REFUSED = 60, 12
+"""Terms that a step may unfold, and matches without a proof after which a program is given up."""
 
 
 @dataclass
@@ -161,7 +163,7 @@ class _Writer:
         graphs = self.sequential, *self.program.graphs
         stated = assumptions(graphs, self.facts, self.terms.definitions, lambda p, k: self.claims[p][k], ())
         unknown = unknown_assumptions(self.sequential, self.placements)
-        outputs = {name: Output(held, self._of_output(name)) for name, held in self.expected.items()}
+        outputs = {name: Output(held, self._of_output(name, held)) for name, held in self.expected.items()}
         return Certificate(
             digest(self.sequential),
             tuple(map(digest, self.program.graphs)),
@@ -176,15 +178,18 @@ class _Writer:
             tuple(self.equations),
         )
 
-    def _of_output(self, name: str) -> tuple[int, ...]:
-        """What relating an output looks into: all that ranks have of their own, and what that is made of."""
-        value = self._claim(0, self.sequential.outputs[name])
-        held = [
-            self._claim(rank + 1, own.outputs[name])
-            for rank, own in enumerate(self.program.graphs)
-            if name in own.outputs
-        ]
-        return next(iter(self._unfoldings(held, value)), ())
+    def _of_output(self, name: str, placement: Placement) -> tuple[int, ...]:
+        """What relating an output looks into."""
+        position = self.sequential.outputs[name]
+        value, whole = self._claim(0, position), self.sequential.nodes[position].type
+        graphs = enumerate(self.program.graphs)
+        held = {rank: self._claim(rank + 1, own.outputs[name]) for rank, own in graphs if name in own.outputs}
+        several = list(self._unfoldings(list(held.values()), value))
+        for unfold in several if not placement.partial else ():
+            subjects = ((Window(whole, placement.runs[rank]), mine) for rank, mine in held.items())
+            if all(self._lemma(subject, [value], mine, unfold) is None for subject, mine in subjects):
+                return unfold
+        return several[0] if several else ()
 
     def _number(self, tensor: Tensor) -> int:
         return self.values.setdefault(tensor, len(self.values))
@@ -282,15 +287,16 @@ class _Writer:
                 continue
             for unfold in self._unfoldings(operands, tensor):
                 if time.process_time() > self.deadline:
-                    self.found.refused.append(f"{where}: the budget of CPU seconds is used up")
-                    return None
+                    raise NotWritten("the budget of CPU seconds is used up")
                 failed = self._lemma(subject, operands, tensor, unfold)
                 if failed is None:
                     self.found.matched += 1
                     return tensor, unfold
-                why = why or failed
+                why = failed
         if why is not None:
             self.found.refused.append(f"{where}: {why}")
+        if len(self.found.refused) > _MOST_REFUSED:
+            raise NotWritten("too many matches that the prover does not follow")
         return None
 
     def _unfoldings(self, operands: Sequence[Tensor], result: Tensor) -> Iterator[tuple[int, ...]]:
@@ -449,27 +455,39 @@ def programs() -> Iterator[tuple[str, str, Callable[[], Claim]]]:
             yield "breadth", f"{entry.program}, {entry.what}", entry.captured
 
 
-def main(words: Sequence[str]) -> None:
-    """Print the tables."""
+def in_turn() -> Iterator[tuple[str, str, Callable[[], Claim]]]:
+    """The programs of all groups, one of each group after the other."""
+    groups: dict[str, list[tuple[str, str, Callable[[], Claim]]]] = {}
+    for one in programs():
+        groups.setdefault(one[0], []).append(one)
+    for row in itertools.zip_longest(*groups.values()):
+        yield from (one for one in row if one is not None)
+
+
+def main(words: Sequence[str], seconds: float) -> None:
+    """Print the tables for what is reached in a time."""
     totals: dict[str, Counter[str]] = {}
     reasons: Counter[str] = Counter()
     rows: list[list[object]] = []
-    for group, name, made in programs():
-        if words and not any(word in f"{group} {name}" for word in words):
+    ends = time.monotonic() + seconds
+    for group, name, made in in_turn():
+        if (words and not any(word in f"{group} {name}" for word in words)) or time.monotonic() > ends:
             continue
         try:
             pair = made()
         except Exception as error:
             print(f"{name} is not captured: {error}", file=sys.stderr)
             continue
-        laws, seconds = by_laws(pair)
+        laws, law_seconds = by_laws(pair)
         found = prove_by_values(pair)
         first = "" if found.proved else (found.refused or [found.why])[0]
-        rows.append([group, name, laws, found.proved, found.matched, found.own, seconds, found.seconds, first[:150]])
+        rows.append(
+            [group, name, laws, found.proved, found.matched, found.own, law_seconds, found.seconds, first[:150]]
+        )
         print(*rows[-1], sep=" | ", file=sys.stderr, flush=True)
         total = totals.setdefault(group, Counter())
         total.update(programs=1, laws=laws, values=found.proved, more=found.proved and not laws)
-        total["law s"] += seconds  # type: ignore[assignment]
+        total["law s"] += law_seconds  # type: ignore[assignment]
         total["value s"] += found.seconds  # type: ignore[assignment]
         if not found.proved:
             reasons[group_of(first)] += 1
@@ -480,7 +498,11 @@ def main(words: Sequence[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*")
+    parser.add_argument("--seconds", type=float, default=1e9, help="look at no more programs after this time")
+    options = parser.parse_args()
+    main(options.names, options.seconds)
 
 
 __all__ = ["Found", "Index", "by_laws", "main", "programs", "prove_by_values"]

@@ -212,7 +212,8 @@ class Index:
 
     def find(self, value: Array) -> Iterator[Tensor]:
         """Claims under which a tensor of a rank is a window of a sequential one, or pieces that are."""
-        if not value.size or (value == value.reshape(-1)[0]).all():
+        flat = value.reshape(-1)
+        if not value.size or (value.size > 1 and (flat == flat[0]).all()) or (value.size == 1 and flat[0] % 1 == 0):
             return
         found = dict.fromkeys(itertools.islice(self._windows(value), _MOST_CANDIDATES))
         yield from found
@@ -284,6 +285,8 @@ class Index:
         """Windows one after the other along an axis, each as long as it can be."""
         parts: list[View] = []
         start, length = 0, value.shape[axis]
+        if next(self._windows(np.take(value, [0], axis)), None) is None:
+            return None
         while start < length and len(parts) < _MOST_PIECES:
             best = None
             for stop in range(length if start else length - 1, start, -1):
