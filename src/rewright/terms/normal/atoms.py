@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from hashlib import blake2b
@@ -312,16 +313,31 @@ class Floor(Atom):
         return f"floor(({self.numerator})/({self.divisor}))"
 
 
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """What is known of a function of one number that has no algebra; it says nothing that the name does not."""
+
+    grows: bool
+    """Whether it grows strictly wherever it is defined, and is a number there."""
+    parity: Literal["even", "odd", "none"]
+    at_zero: float | None
+    root: float | None
+    """The one argument at which it is zero, if it is known."""
+
+
 class Function(Atom):
     """A function without algebra: of equal arguments it is equal."""
 
-    __slots__ = ("arguments", "name")
+    __slots__ = ("arguments", "curve", "name")
 
-    def __init__(self, name: str, arguments: tuple[Polynomial, ...], integer: bool = False) -> None:
+    def __init__(
+        self, name: str, arguments: tuple[Polynomial, ...], integer: bool = False, curve: Curve | None = None
+    ) -> None:
         key = digest("function", name, *(a.key for a in arguments))
         super().__init__(key, free_of(arguments), level_of(arguments), integer)
         self.name = name
         self.arguments = arguments
+        self.curve = curve
 
     def __str__(self) -> str:
         return f"{self.name}({', '.join(str(a) for a in self.arguments)})"
@@ -334,6 +350,10 @@ class Product(Function):
 
     def __init__(self, factors: Polynomial, integer: bool) -> None:
         super().__init__("product of", (factors,), integer)
+
+
+FACTOR = "factor of"
+"""The function that a sum of factors counts."""
 
 
 class Exponential(Atom):

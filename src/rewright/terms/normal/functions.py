@@ -21,6 +21,7 @@ from rewright.terms.normal.atoms import (
     ZERO,
     Atom,
     Base,
+    Curve,
     Exponential,
     Function,
     Monomial,
@@ -33,6 +34,7 @@ from rewright.terms.normal.atoms import (
 )
 from rewright.terms.normal.cases import branch, each, finite, truth
 from rewright.terms.normal.context import Context
+from rewright.terms.normal.curves import apply_uninterpreted
 from rewright.terms.normal.division import floor_quotient, floor_remainder
 from rewright.terms.normal.guards import (
     MINUS_INFINITY,
@@ -54,7 +56,6 @@ from rewright.terms.normal.powers import exponential, logarithm, power
 from rewright.terms.normal.presence import count_present, is_present, may_be_infinite, of_nothing, vanishes
 from rewright.terms.normal.signs import is_nonnegative, is_positive
 from rewright.terms.normal.sorts import of_sort
-from rewright.terms.normal.uninterpreted import apply_uninterpreted
 
 Grade = Literal["move", "assoc", "real"]
 Require = Callable[[Kind, Polynomial, str], None]
@@ -118,7 +119,7 @@ class Functions:
             found.sort(key=lambda p: p.key)
         if not integer and not all(isinstance(leaf, Polynomial) for leaf in leaves):
             sort = "partial"
-        value = apply_uninterpreted(name, tuple(found), integer)
+        value = apply_uninterpreted(name, tuple(found), integer, _CURVES.get(name))
         atom = value.atom() if sort != "finite" else None
         return value if atom is None else of_sort(self.context, atom, sort)
 
@@ -129,7 +130,7 @@ class Functions:
 
     def _leaf(self, name: str, leaves: tuple[Value, ...], is_float: bool) -> Value:
         if name.startswith(TOTAL):
-            return apply_uninterpreted(name, tuple(map(self._argument, leaves)), False)
+            return apply_uninterpreted(name, tuple(map(self._argument, leaves)))
         if NOT_A_NUMBER in leaves:
             return self._of_no_number(name, is_float)
         if name.startswith("compare_") and len(leaves) == 2:
@@ -470,6 +471,19 @@ class _Definitions:
             return self.functions.of_numbers(function, numbers, is_float=True)
 
         return each(self.functions.context, leaf, *arguments)
+
+
+_CURVES = {
+    name: Curve(
+        grows=record.curve.slope == "increasing" and record.laws.sort == "finite",
+        parity=record.curve.parity,
+        at_zero=record.curve.at_zero,
+        root=record.curve.root,
+    )
+    for name, record in FUNCTIONS.items()
+    if record.curve is not None
+}
+"""What is known of functions of one number that are names."""
 
 
 def _has(name: str, trait: Trait) -> bool:

@@ -19,7 +19,7 @@ from rewright.terms.normal.atoms import (
     polynomial,
     whole,
 )
-from rewright.terms.normal.monotone import same_sign
+from rewright.terms.normal.curves import same_sign
 
 
 def at_least_zero(value: Polynomial) -> Guard | bool:

@@ -17,6 +17,7 @@ from rewright.terms.normal.binders import (
 )
 from rewright.terms.normal.cases import branch, each
 from rewright.terms.normal.context import Context, Values
+from rewright.terms.normal.curves import same_sign
 from rewright.terms.normal.guards import (
     MINUS_INFINITY,
     NOT_A_NUMBER,
@@ -29,7 +30,6 @@ from rewright.terms.normal.guards import (
     at_least_zero,
     choice,
 )
-from rewright.terms.normal.monotone import same_sign
 from rewright.terms.normal.presence import is_present, may_be_infinite
 from rewright.terms.normal.ranged import Item, Largest, Range
 from rewright.terms.normal.substitution import collapse, substitute

@@ -9,6 +9,7 @@ from rewright.terms.normal.atoms import (
     ONE,
     ZERO,
     Base,
+    Curve,
     Exponential,
     Function,
     Monomial,
@@ -20,6 +21,7 @@ from rewright.terms.normal.atoms import (
     whole,
 )
 
+LOG = Curve(grows=True, parity="none", at_zero=None, root=1.0)
 _LARGEST_DIVISOR = 1 << 13
 
 
@@ -140,7 +142,7 @@ def logarithm(value: Polynomial) -> Polynomial:
         # What is positive is one over something positive.
         atom = single[0][0][0]
         return total - logarithm(atom.value if isinstance(atom, Base) else polynomial(atom))
-    return total if rest == ONE else total + polynomial(Function("log", (rest,)))
+    return total if rest == ONE else total + polynomial(Function("log", (rest,), curve=LOG))
 
 
 def is_positive_sum(value: Polynomial) -> bool:

@@ -9,6 +9,7 @@ divided, so that factors may be zero; and no factor is known to be equal to anot
 from __future__ import annotations
 
 from rewright.terms.normal.atoms import (
+    FACTOR,
     ONE,
     ZERO,
     Atom,
@@ -25,14 +26,12 @@ from rewright.terms.normal.atoms import (
 from rewright.terms.normal.bits import CONJUNCTION, conjunction
 from rewright.terms.normal.cases import each, finite
 from rewright.terms.normal.context import Context, Values
+from rewright.terms.normal.curves import apply_uninterpreted
 from rewright.terms.normal.guards import Leaf, Value, at_least_zero
 from rewright.terms.normal.powers import exponential, integer_power, logarithm
 from rewright.terms.normal.ranged import PrefixSum
 from rewright.terms.normal.substitution import substitute
 from rewright.terms.normal.sums import sum_over
-from rewright.terms.normal.uninterpreted import apply_uninterpreted
-
-FACTOR = "factor of"
 
 
 def product_over(context: Context, name: str, size: Polynomial, value: Value, integer: bool) -> Value:
@@ -84,7 +83,7 @@ def rebuild(context: Context, atom: Function, arguments: tuple[Polynomial, ...])
         return conjunction(context, arguments)
     if isinstance(atom, Product):
         return multiplied(context, arguments[0], atom.integer)
-    return apply_uninterpreted(atom.name, arguments, atom.integer)
+    return apply_uninterpreted(atom.name, arguments, atom.integer, atom.curve)
 
 
 def _plain(value: Polynomial) -> tuple[Polynomial, Polynomial]:

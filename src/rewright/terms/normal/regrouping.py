@@ -8,6 +8,7 @@ from functools import partial
 from typing import TypeGuard
 
 from rewright.terms.normal.atoms import (
+    FACTOR,
     ONE,
     ZERO,
     Atom,
@@ -23,16 +24,14 @@ from rewright.terms.normal.atoms import (
 )
 from rewright.terms.normal.binders import inner_atoms
 from rewright.terms.normal.context import Context
+from rewright.terms.normal.curves import Growing, apply_uninterpreted, outermost, same_sign
 from rewright.terms.normal.guards import at_least_zero
 from rewright.terms.normal.maxima import largest, mapped_largest, split_item
-from rewright.terms.normal.monotone import Growing, outermost, same_sign
 from rewright.terms.normal.powers import exponential, power
-from rewright.terms.normal.products import FACTOR
 from rewright.terms.normal.ranged import Item, Largest, PrefixSum, bound_name
 from rewright.terms.normal.signs import is_positive
 from rewright.terms.normal.substitution import substitute
 from rewright.terms.normal.sums import open_sum, sum_terms
-from rewright.terms.normal.uninterpreted import apply_uninterpreted
 
 _MOST_TERMS = 4
 """So many terms at the end of a sum are taken out of it."""
@@ -277,5 +276,6 @@ def _replace_atom(atom: Atom, old: Atom, new: Polynomial) -> Polynomial:
     if isinstance(atom, Base):
         return with_atom(atom.value, old, new)
     if _is_rewritten(atom):
-        return apply_uninterpreted(atom.name, tuple(with_atom(a, old, new) for a in atom.arguments), atom.integer)
+        arguments = tuple(with_atom(a, old, new) for a in atom.arguments)
+        return apply_uninterpreted(atom.name, arguments, atom.integer, atom.curve)
     return polynomial(atom)

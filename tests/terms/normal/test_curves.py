@@ -27,8 +27,8 @@ from rewright.rules import (
     tanh,
 )
 from rewright.rules.verdict import RuleVerdict, judge
-from rewright.terms.normal.atoms import Atom, Base, Element, Exponential, Function, Polynomial, polynomial
-from rewright.terms.normal.monotone import same_sign
+from rewright.terms.normal.atoms import Atom, Base, Curve, Element, Exponential, Function, Polynomial, polynomial
+from rewright.terms.normal.curves import same_sign
 from rewright.terms.normal.powers import exponential, logarithm, power
 
 m, n = size("m"), size("n")
@@ -139,7 +139,7 @@ FUNCTIONS = (
     lambda x: power(x * x + 1, Fraction(1, 2)),
     lambda x: power(x * x + 1, Fraction(-1, 2)),
     lambda x: logarithm(x * x + 1),
-    lambda x: polynomial(Function("erf", (x,))),
+    lambda x: polynomial(Function("erf", (x,), curve=Curve(grows=True, parity="odd", at_zero=0.0, root=0.0))),
     lambda x: x * 2 - 1,
     lambda x: x * x,
 )

@@ -1,47 +1,71 @@
-"""Functions that grow: of all values with one sign the simplest, so that ``exp(a) >= exp(b)`` is ``a >= b``.
+"""Functions of which only the name and the curve are known: even, odd or growing ones.
+
+Of all values with one sign :func:`same_sign` is the simplest, so that ``exp(a) >= exp(b)`` is ``a >= b``.
 
 Functions are compared where they have a value; that they have one is required where they are made.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
-from rewright.ops.functions import FUNCTIONS
-from rewright.ops.functions.record import Curve
 from rewright.terms.normal.atoms import (
+    ONE,
     ZERO,
     Atom,
     Base,
+    Curve,
     Exponential,
     Function,
     Monomial,
     Number,
     Polynomial,
+    leading_monomial,
     polynomial,
     sorted_monomial,
 )
 from rewright.terms.normal.powers import exponential, is_positive_sum, logarithm, power
-from rewright.terms.normal.uninterpreted import apply_uninterpreted
 
-_CURVES: Mapping[str, Curve] = {
-    name: record.curve
-    for name, record in FUNCTIONS.items()
-    if record.curve is not None and record.curve.slope == "increasing" and record.laws.sort == "finite"
-}
-"""Functions that grow strictly wherever they are defined, and are numbers there."""
 _STEPS = 8
 _MOST_TERMS = 8
 """Longer sums are not multiplied out."""
+
+
+def apply_uninterpreted(
+    name: str, arguments: tuple[Polynomial, ...], integer: bool = False, curve: Curve | None = None
+) -> Polynomial:
+    """A function of arguments: of one that is even or odd the argument has the sign that sorts first."""
+
+    def applied(*values: Polynomial) -> Polynomial:
+        return polynomial(Function(name, values, integer, curve))
+
+    if curve is None or curve.parity == "none":
+        return applied(*arguments)
+    (argument,) = arguments
+    if not argument.terms:
+        return applied(argument) if curve.at_zero is None else ONE * Fraction(curve.at_zero)
+    if argument.terms[leading_monomial(argument)] > 0:
+        return applied(argument)
+    return applied(-argument) * (-1 if curve.parity == "odd" else 1)
+
+
+@dataclass(frozen=True)
+class Named:
+    """A function that grows."""
+
+    name: str
+    curve: Curve
+
+
+_EXP = Named("exp", Curve(grows=True, parity="none", at_zero=1.0, root=None))
 
 
 @dataclass(frozen=True)
 class Growing:
     """``outside * f(inside * u)``, which grows with u; f has a name, or is a power with this exponent."""
 
-    function: str | Fraction
+    function: Named | Fraction
     outside: int
     inside: int
 
@@ -112,8 +136,7 @@ def _sum(left: Monomial, right: Monomial) -> Polynomial | None:
     one, other = _function_of(left), _function_of(right)
     if one is None or other is None or one[0] != other[0] or isinstance(one[0], Fraction):
         return None
-    curve = _CURVES.get(one[0])
-    return one[1] + other[1] if curve is not None and curve.parity == "odd" else None
+    return one[1] + other[1] if one[0].curve.parity == "odd" else None
 
 
 def _against_number(monomial: Monomial, threshold: Fraction) -> Polynomial | None:
@@ -122,23 +145,23 @@ def _against_number(monomial: Monomial, threshold: Fraction) -> Polynomial | Non
     if found is None:
         return None
     function, argument = found
-    if isinstance(function, str) and function in _CURVES and threshold == 0:
-        root = _CURVES[function].root
+    if isinstance(function, Named) and threshold == 0:
+        root = function.curve.root
         return None if root is None else argument - Fraction(root)
     if isinstance(function, Fraction) and abs(function) == Fraction(1, 2) and threshold > 0:
         return (argument - (threshold if function > 0 else 1 / threshold) ** 2) * _growth(function)
     return None
 
 
-def _function_of(monomial: Monomial) -> tuple[str | Fraction, Polynomial] | None:
+def _function_of(monomial: Monomial) -> tuple[Named | Fraction, Polynomial] | None:
     """The strictly monotone function that a product is, and of what; one is the exponential of nothing."""
     if all(isinstance(atom, Exponential) for atom, _ in monomial):
-        return "exp", sum((a.exponent * e for a, e in monomial if isinstance(a, Exponential)), start=ZERO)
+        return _EXP, sum((a.exponent * e for a, e in monomial if isinstance(a, Exponential)), start=ZERO)
     atom, exponent = monomial[0]
     if len(monomial) == 1 and isinstance(exponent, Fraction):
         return exponent, atom.value if isinstance(atom, Base) else polynomial(atom)
-    if len(monomial) == 1 and exponent == 1 and isinstance(atom, Function) and atom.name in _CURVES:
-        return atom.name, atom.arguments[0]
+    if len(monomial) == 1 and exponent == 1 and isinstance(atom, Function) and atom.curve and atom.curve.grows:
+        return Named(atom.name, atom.curve), atom.arguments[0]
     return _power_of_atom(monomial) if len(monomial) == 2 else None
 
 
@@ -150,7 +173,7 @@ def _power_of_atom(monomial: Monomial) -> tuple[Fraction, Polynomial] | None:
     return None
 
 
-def _growth(function: str | Fraction) -> int:
+def _growth(function: Named | Fraction) -> int:
     """Whether a function grows, 1, or falls, -1."""
     return -1 if isinstance(function, Fraction) and function < 0 else 1
 
@@ -168,9 +191,11 @@ def outermost(value: Polynomial) -> tuple[Growing, Polynomial] | None:
     return Growing(found[0], outside, inside), found[1] * inside
 
 
-def _applied(function: str | Fraction, value: Polynomial) -> Polynomial:
+def _applied(function: Named | Fraction, value: Polynomial) -> Polynomial:
     if isinstance(function, Fraction):
         return power(value, function)
-    if function == "exp":
+    if function == _EXP:
         return exponential(value)
-    return logarithm(value) if function == "log" else apply_uninterpreted(function, (value,))
+    if function.name == "log":
+        return logarithm(value)
+    return apply_uninterpreted(function.name, (value,), curve=function.curve)
