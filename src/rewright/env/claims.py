@@ -29,7 +29,7 @@ from rewright.frontends.hlo.wire import BYTES, Field, blob
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 from rewright.ops import REGISTRY
-from rewright.terms.normal.assumptions import Claim
+from rewright.terms.claim import Claim
 from rewright.terms.normal.prove import prove
 
 MOVEMENT = words("parameter reshape broadcast slice transpose concatenate reverse")

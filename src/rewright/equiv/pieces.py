@@ -36,7 +36,7 @@ from rewright.proof.reading import read_certificate
 from rewright.proof.rewriting.evidence import proves
 from rewright.proof.rewriting.stages import matches
 from rewright.proof.wrapping import wrapping
-from rewright.terms.normal.assumptions import Claim
+from rewright.terms.claim import Claim
 
 FORMAT = "rewright.pieces"
 VERSION = 1

@@ -17,7 +17,7 @@ from rewright.optimize.planning.splitting import split_plan
 from rewright.optimize.proving.proofs import unproved_identity
 from rewright.optimize.proving.regraph import regraph
 from rewright.optimize.running import targets
-from rewright.terms.normal.assumptions import Claim
+from rewright.terms.claim import Claim
 from rewright.terms.normal.prove import prove
 from tests.optimize.programs import PROGRAMS, attention, normal, places, tensors_by_name
 

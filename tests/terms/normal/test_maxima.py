@@ -15,7 +15,7 @@ from rewright.ir.graph import Graph
 from rewright.ir.types import DType
 from rewright.ops.reference import building as rb
 from rewright.ops.reference import softmax
-from rewright.terms.normal.assumptions import Claim
+from rewright.terms.claim import Claim
 from rewright.terms.normal.prove import prove
 from tests.programs import Builder
 

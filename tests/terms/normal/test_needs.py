@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import rewright as rw
-from rewright.terms.normal.assumptions import Claim
+from rewright.terms.claim import Claim
 from rewright.terms.normal.prove import prove
 
 TABLE, PLACES = torch.randn(11, 2), torch.arange(36) % 11

@@ -11,7 +11,7 @@ import pytest
 from rewright import ops
 from rewright.ir.graph import Graph, GraphBuilder
 from rewright.ir.types import DType, TensorType
-from rewright.terms.normal.assumptions import Claim
+from rewright.terms.claim import Claim
 from rewright.terms.normal.prove import prove
 
 ROWS, ROW = TensorType((2, 3), DType.F32), TensorType((2,), DType.F32)

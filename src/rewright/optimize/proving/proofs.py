@@ -30,7 +30,7 @@ from rewright.optimize.proving.masks import with_mask_inputs
 from rewright.optimize.proving.regraph import NoGraph, function_of, regraph, store_graphs
 from rewright.optimize.scalars.expressions import Expression, contains
 from rewright.refine.engine import answer
-from rewright.terms.normal.assumptions import Claim
+from rewright.terms.claim import Claim
 from rewright.terms.normal.prove import prove
 
 _PRODUCTS = ("multiply", "divide", "exponential", "add", "subtract", "negate")

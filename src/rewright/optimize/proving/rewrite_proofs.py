@@ -22,7 +22,7 @@ from rewright.optimize.proving.regraph import Assumed, NoGraph, value_graph
 from rewright.optimize.proving.rewriting import Rewritten, log_two
 from rewright.optimize.scalars.constants import closed_value
 from rewright.optimize.scalars.expressions import Expression, walk
-from rewright.terms.normal.assumptions import Claim
+from rewright.terms.claim import Claim
 from rewright.terms.normal.prove import prove
 
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import cast
 
 from rewright.ir.dims import Dim, Rounded, SizeExpr
 from rewright.ir.graph import Graph
-from rewright.terms.conditions import AtMost, IsFloor, Same, Simple, SizeCondition, sizes_of
+from rewright.terms.claim import Claim, all_sizes
+from rewright.terms.conditions import AtMost, IsFloor, Same, Simple
 from rewright.terms.normal.atoms import ONE, ZERO, Element, Polynomial, Symbol, polynomial, symbol
 from rewright.terms.normal.context import Context, Signed
 from rewright.terms.normal.denote import Denoter
@@ -16,17 +15,6 @@ from rewright.terms.normal.division import floor_quotient
 from rewright.terms.normal.guards import Choice, Guard, Value, at_least, is_zero, with_value
 from rewright.terms.normal.substitution import substitute
 from rewright.terms.parameters import Sort, parameters, sort_of
-
-
-@dataclass(frozen=True)
-class Claim:
-    """Two graphs with the same outputs over inputs of the same names, under conditions on sizes and on elements."""
-
-    left: Graph
-    right: Graph
-    conditions: tuple[SizeCondition, ...] = ()
-    facts: Graph | None = None
-    """Boolean outputs whose elements are all true."""
 
 
 class Restricted(Exception):
@@ -223,28 +211,3 @@ def _ways_to_hold(value: Value) -> Iterator[tuple[Signed, ...]]:
                 yield (value.guard, polarity), *way
     elif value != ZERO:
         yield ()
-
-
-def all_sizes(claim: Claim) -> Iterator[Dim]:
-    """Every size expression of a claim."""
-    graphs = [claim.left, claim.right, *([claim.facts] if claim.facts is not None else [])]
-    for graph in graphs:
-        for node in graph.nodes:
-            yield from node.type.shape
-            yield from attribute_sizes(node.op)
-    for condition in claim.conditions:
-        yield from sizes_of(condition)
-
-
-def attribute_sizes(op: object) -> Iterator[Dim]:
-    """The size expressions among the attributes of an operator, at any depth of tuples."""
-    for name in getattr(op, "__dataclass_fields__", ()):
-        yield from _nested(getattr(op, name))
-
-
-def _nested(value: object) -> Iterator[Dim]:
-    if isinstance(value, SizeExpr):
-        yield value
-    elif isinstance(value, tuple):
-        for item in cast("tuple[object, ...]", value):
-            yield from _nested(item)

@@ -6,21 +6,19 @@ import itertools
 from collections.abc import Iterator, Sequence
 
 from rewright.terms.normal.atoms import (
-    Atom,
-    Base,
     Element,
-    Exponential,
     Floor,
     Function,
-    Indicator,
+    Guard,
     Polynomial,
     TooHard,
+    polynomial,
     symbol,
 )
-from rewright.terms.normal.context import Context
-from rewright.terms.normal.division import divide
+from rewright.terms.normal.context import Context, Signed
+from rewright.terms.normal.division import divide, floor_quotient
 from rewright.terms.normal.guards import at_least
-from rewright.terms.normal.ranged import Fold, Largest, PrefixSum, bound_name
+from rewright.terms.normal.ranged import bound_name, children, inner_atoms
 from rewright.terms.normal.substitution import substitute
 
 Binder = tuple[str, Polynomial, Polynomial]
@@ -28,46 +26,6 @@ Binder = tuple[str, Polynomial, Polynomial]
 
 _ANY_ORDER, _MOST_ORDERS = 4, 24
 """So many binders are tried in every order; of more, so many orders of those that nothing tells apart."""
-
-
-def children(atom: Atom) -> tuple[Polynomial, ...]:
-    """The polynomials directly inside an atom."""
-    if isinstance(atom, Element):
-        return atom.index
-    if isinstance(atom, Floor):
-        return atom.numerator, atom.divisor
-    if isinstance(atom, Function):
-        return atom.arguments
-    if isinstance(atom, Exponential):
-        return (atom.exponent,)
-    if isinstance(atom, Base):
-        return (atom.value,)
-    if isinstance(atom, Indicator):
-        return (atom.guard.value,)
-    if isinstance(atom, PrefixSum):
-        return (*atom.bounds, atom.body)
-    if isinstance(atom, Fold):
-        return atom.size, atom.body
-    if isinstance(atom, Largest):
-        return tuple(
-            p
-            for item in atom.items
-            for p in (item.body, item.present, *(limit for pair in item.ranges for limit in pair))
-        )
-    return ()
-
-
-def inner_atoms(value: Polynomial, using: frozenset[str] | None = None) -> Iterator[Atom]:
-    """Every atom at any depth, once; with ``using`` only those in which one of these names is free."""
-    seen: set[bytes] = set()
-    stack = [value]
-    while stack:
-        for atom in stack.pop().atoms():
-            if atom.key in seen or (using is not None and not (atom.free & using)):
-                continue
-            seen.add(atom.key)
-            yield atom
-            stack.extend(children(atom))
 
 
 def without(binders: Sequence[Binder], *names: str) -> list[Binder]:
@@ -267,3 +225,51 @@ def read_alike(names: Sequence[str], mine: Element, other: Element) -> dict[str,
             if split is not None and split[0] in (1, -1) and not (split[1].free & set(names)):
                 found.setdefault(name, (target - split[1]) * split[0])
     return found if len(found) == len(names) else None
+
+
+Guards = tuple[Signed, ...]
+
+
+def range_of_guard(context: Context, name: str, guard: Guard, polarity: bool) -> tuple[str, Polynomial] | None:
+    """What a guard says about a variable: ``(">=", e)``, ``("<", e)``, ``("=", e)``, ``("!=", e)``, or None."""
+    if not guard.kind.startswith("integer"):
+        return None
+    split = guard.value.multiple(name)
+    if split is None:
+        return None
+    factor, rest = split
+    if guard.kind == "integer=0":
+        sign = factor.constant()
+        if sign not in (1, -1):
+            return None
+        return ("=" if polarity else "!="), rest * -sign
+    if not polarity:
+        factor, rest = -factor, -rest - 1
+    if context.holds(at_least(factor, 1)):
+        return ">=", -floor_quotient(context, rest, factor)
+    if context.holds(at_least(-factor, 1)):
+        return "<", floor_quotient(context, rest, -factor) + 1
+    return None
+
+
+def strided_binder(
+    context: Context, name: str, low: Polynomial, high: Polynomial, guard: Guard
+) -> tuple[Binder, Polynomial] | None:
+    """A guard that ``c*name + r`` is a multiple of q, with c one or minus one: (the multiple's range, the value)."""
+    if guard.kind != "integer=0":
+        return None
+    for atom in guard.value.atoms():
+        if not isinstance(atom, Floor) or name not in atom.numerator.free or name in atom.divisor.free:
+            continue
+        split = atom.numerator.linear(name)
+        rest = atom.numerator - atom.divisor * polynomial(atom)
+        if split is None or split[0] not in (1, -1) or guard.value not in (rest, -rest):
+            continue
+        sign, offset, divisor = int(split[0]), split[1], atom.divisor
+        multiple = context.fresh("b")
+        if sign == 1:
+            limits = [-floor_quotient(context, -(limit + offset), divisor) for limit in (low, high)]
+        else:
+            limits = [floor_quotient(context, offset - limit, divisor) + 1 for limit in (high, low)]
+        return (multiple, limits[0], limits[1]), (symbol(multiple) * divisor - offset) * sign
+    return None

@@ -20,14 +20,14 @@ from rewright.terms.normal.atoms import (
     Symbol,
     polynomial,
 )
-from rewright.terms.normal.binders import inner_atoms, open_binders
+from rewright.terms.normal.binders import open_binders
 from rewright.terms.normal.context import Context, Signed
 from rewright.terms.normal.guards import Choice, Guard, NotANumber, Value, at_least_zero, is_zero
-from rewright.terms.normal.maxima import mapped_largest, members
+from rewright.terms.normal.items import mapped_largest, members
 from rewright.terms.normal.powers import exponential, power
 from rewright.terms.normal.presence import counts_contradict
 from rewright.terms.normal.products import rebuild
-from rewright.terms.normal.ranged import Item, Largest, PrefixSum
+from rewright.terms.normal.ranged import Item, Largest, PrefixSum, inner_atoms
 from rewright.terms.normal.regrouping import outside_of_binders, regroupings, with_atom
 from rewright.terms.normal.signs import is_positive
 from rewright.terms.normal.substitution import substitute

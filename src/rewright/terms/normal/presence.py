@@ -19,11 +19,21 @@ from rewright.terms.normal.atoms import (
     symbol,
 )
 from rewright.terms.normal.binders import Binder, open_binders, read_alike
-from rewright.terms.normal.context import Context
-from rewright.terms.normal.guards import MINUS_INFINITY, PLUS_INFINITY, Infinite, Value, at_least, is_zero, less_than
+from rewright.terms.normal.cases import each
+from rewright.terms.normal.context import Context, Values
+from rewright.terms.normal.guards import (
+    MINUS_INFINITY,
+    PLUS_INFINITY,
+    Infinite,
+    Leaf,
+    Value,
+    at_least,
+    is_zero,
+    less_than,
+)
 from rewright.terms.normal.ranged import Item, Largest, PrefixSum, Range
 from rewright.terms.normal.signs import is_nonnegative
-from rewright.terms.normal.substitution import map_leaves, substitute, substitute_guard
+from rewright.terms.normal.substitution import substitute, substitute_guard, substitute_value
 from rewright.terms.normal.sums import add, sum_over
 
 
@@ -222,3 +232,12 @@ def _is_multiple(
         return False
     ratios = {Fraction(bounds[key]) / Fraction(counted[key]) for key in bounds}
     return len(ratios) == 1 and all(set(condition[0]) <= set(monomial) for monomial in summed[0].terms)
+
+
+def map_leaves(context: Context, value: Value, values: Values) -> Value:
+    """Substitution under the facts of the current path, which decide guards that become closed."""
+    return each(context, _same, substitute_value(context, value, values))
+
+
+def _same(leaf: Leaf) -> Value:
+    return leaf

@@ -2,9 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
-from rewright.terms.normal.atoms import NO_NAMES, ONE, Atom, Polynomial, digest, free_of, level_of
+from rewright.terms.normal.atoms import (
+    NO_NAMES,
+    ONE,
+    Atom,
+    Base,
+    Element,
+    Exponential,
+    Floor,
+    Function,
+    Indicator,
+    Polynomial,
+    digest,
+    free_of,
+    level_of,
+)
 
 
 def bound_name(level: int, number: int) -> str:
@@ -126,3 +140,43 @@ class Largest(Atom):
 
     def __str__(self) -> str:
         return f"max({'; '.join(str(item) for item in self.items)})"
+
+
+def children(atom: Atom) -> tuple[Polynomial, ...]:
+    """The polynomials directly inside an atom."""
+    if isinstance(atom, Element):
+        return atom.index
+    if isinstance(atom, Floor):
+        return atom.numerator, atom.divisor
+    if isinstance(atom, Function):
+        return atom.arguments
+    if isinstance(atom, Exponential):
+        return (atom.exponent,)
+    if isinstance(atom, Base):
+        return (atom.value,)
+    if isinstance(atom, Indicator):
+        return (atom.guard.value,)
+    if isinstance(atom, PrefixSum):
+        return (*atom.bounds, atom.body)
+    if isinstance(atom, Fold):
+        return atom.size, atom.body
+    if isinstance(atom, Largest):
+        return tuple(
+            p
+            for item in atom.items
+            for p in (item.body, item.present, *(limit for pair in item.ranges for limit in pair))
+        )
+    return ()
+
+
+def inner_atoms(value: Polynomial, using: frozenset[str] | None = None) -> Iterator[Atom]:
+    """Every atom at any depth, once; with ``using`` only those in which one of these names is free."""
+    seen: set[bytes] = set()
+    stack = [value]
+    while stack:
+        for atom in stack.pop().atoms():
+            if atom.key in seen or (using is not None and not (atom.free & using)):
+                continue
+            seen.add(atom.key)
+            yield atom
+            stack.extend(children(atom))

@@ -22,13 +22,12 @@ from rewright.terms.normal.atoms import (
     polynomial,
     symbol,
 )
-from rewright.terms.normal.binders import inner_atoms
 from rewright.terms.normal.context import Context
 from rewright.terms.normal.curves import Growing, apply_uninterpreted, outermost, same_sign
 from rewright.terms.normal.guards import at_least_zero
-from rewright.terms.normal.maxima import largest, mapped_largest, split_item
+from rewright.terms.normal.items import largest, mapped_largest, split_item
 from rewright.terms.normal.powers import exponential, power
-from rewright.terms.normal.ranged import Item, Largest, PrefixSum, bound_name
+from rewright.terms.normal.ranged import Item, Largest, PrefixSum, bound_name, inner_atoms
 from rewright.terms.normal.signs import is_positive
 from rewright.terms.normal.substitution import substitute
 from rewright.terms.normal.sums import open_sum, sum_terms

@@ -6,9 +6,6 @@ from rewright.terms.normal.atoms import (
     ONE,
     Atom,
     Base,
-    Element,
-    Exponential,
-    Floor,
     Guard,
     Indicator,
     Monomial,
@@ -17,11 +14,9 @@ from rewright.terms.normal.atoms import (
     Symbol,
     polynomial,
 )
-from rewright.terms.normal.cases import each
-from rewright.terms.normal.context import Context, Rebuilders, Values
-from rewright.terms.normal.division import floor_quotient
-from rewright.terms.normal.guards import Choice, Leaf, Value, choice, with_value
-from rewright.terms.normal.powers import exponential, power
+from rewright.terms.normal.context import Context, Values
+from rewright.terms.normal.guards import Choice, Value, choice, with_value
+from rewright.terms.normal.powers import power
 
 
 def substitute(context: Context, value: Polynomial, values: Values) -> Polynomial:
@@ -90,38 +85,3 @@ def collapse(context: Context, value: Value) -> Polynomial | None:
     if yes is None or no is None:
         return None
     return no + polynomial(Indicator(value.guard)) * (yes - no)
-
-
-def map_leaves(context: Context, value: Value, values: Values) -> Value:
-    """Substitution under the facts of the current path, which decide guards that become closed."""
-    return each(context, _same, substitute_value(context, value, values))
-
-
-def _same(leaf: Leaf) -> Value:
-    return leaf
-
-
-def _element(context: Context, atom: Element, values: Values) -> Polynomial:
-    index = tuple(substitute(context, i, values) for i in atom.index)
-    return polynomial(Element(atom.tensor, index, atom.integer))
-
-
-def _floor(context: Context, atom: Floor, values: Values) -> Polynomial:
-    numerator = substitute(context, atom.numerator, values)
-    return floor_quotient(context, numerator, substitute(context, atom.divisor, values))
-
-
-def _exponential(context: Context, atom: Exponential, values: Values) -> Polynomial:
-    return exponential(substitute(context, atom.exponent, values))
-
-
-def _indicator(context: Context, atom: Indicator, values: Values) -> Polynomial:
-    return indicated(context, substitute_guard(context, atom.guard, values))
-
-
-PLAIN: Rebuilders = {
-    Element: _element,
-    Floor: _floor,
-    Exponential: _exponential,
-    Indicator: _indicator,
-}

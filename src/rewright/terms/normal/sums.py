@@ -16,7 +16,6 @@ from rewright.terms.normal.atoms import (
     ONE,
     ZERO,
     Atom,
-    Floor,
     Guard,
     Indicator,
     Monomial,
@@ -29,17 +28,19 @@ from rewright.terms.normal.atoms import (
 )
 from rewright.terms.normal.binders import (
     Binder,
+    Guards,
     merge_digits,
     name_binders,
     open_binders,
     orders,
     placements,
+    range_of_guard,
     split_digits,
+    strided_binder,
     without,
 )
 from rewright.terms.normal.cases import branch, each, finite, leaves, minus, only_where, plus
-from rewright.terms.normal.context import Context, Signed, Values
-from rewright.terms.normal.division import floor_quotient
+from rewright.terms.normal.context import Context, Values
 from rewright.terms.normal.guards import (
     MINUS_INFINITY,
     NOT_A_NUMBER,
@@ -55,8 +56,6 @@ from rewright.terms.normal.guards import (
 )
 from rewright.terms.normal.ranged import PrefixSum
 from rewright.terms.normal.substitution import substitute, substitute_guard
-
-Guards = tuple[Signed, ...]
 
 
 def sum_over(context: Context, name: str, size: Polynomial, value: Value) -> Value:
@@ -128,28 +127,6 @@ def add(context: Context, left: Value, right: Value) -> Value:
     return each(context, plus, left, right)
 
 
-def range_of_guard(context: Context, name: str, guard: Guard, polarity: bool) -> tuple[str, Polynomial] | None:
-    """What a guard says about a variable: ``(">=", e)``, ``("<", e)``, ``("=", e)``, ``("!=", e)``, or None."""
-    if not guard.kind.startswith("integer"):
-        return None
-    split = guard.value.multiple(name)
-    if split is None:
-        return None
-    factor, rest = split
-    if guard.kind == "integer=0":
-        sign = factor.constant()
-        if sign not in (1, -1):
-            return None
-        return ("=" if polarity else "!="), rest * -sign
-    if not polarity:
-        factor, rest = -factor, -rest - 1
-    if context.holds(at_least(factor, 1)):
-        return ">=", -floor_quotient(context, rest, factor)
-    if context.holds(at_least(-factor, 1)):
-        return "<", floor_quotient(context, rest, -factor) + 1
-    return None
-
-
 def _under_guards(
     context: Context, name: str, low: Polynomial, high: Polynomial, value: Polynomial, guards: Guards
 ) -> Value:
@@ -204,29 +181,6 @@ def _irredundant(context: Context, binder: Binder, guards: Guards) -> Guards:
             if context.decide(guard) is polarity:
                 kept.remove((guard, polarity))
     return tuple(kept)
-
-
-def strided_binder(
-    context: Context, name: str, low: Polynomial, high: Polynomial, guard: Guard
-) -> tuple[Binder, Polynomial] | None:
-    """A guard that ``c*name + r`` is a multiple of q, with c one or minus one: (the multiple's range, the value)."""
-    if guard.kind != "integer=0":
-        return None
-    for atom in guard.value.atoms():
-        if not isinstance(atom, Floor) or name not in atom.numerator.free or name in atom.divisor.free:
-            continue
-        split = atom.numerator.linear(name)
-        rest = atom.numerator - atom.divisor * polynomial(atom)
-        if split is None or split[0] not in (1, -1) or guard.value not in (rest, -rest):
-            continue
-        sign, offset, divisor = int(split[0]), split[1], atom.divisor
-        multiple = context.fresh("b")
-        if sign == 1:
-            limits = [-floor_quotient(context, -(limit + offset), divisor) for limit in (low, high)]
-        else:
-            limits = [floor_quotient(context, offset - limit, divisor) + 1 for limit in (high, low)]
-        return (multiple, limits[0], limits[1]), (symbol(multiple) * divisor - offset) * sign
-    return None
 
 
 def _every(
