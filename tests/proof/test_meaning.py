@@ -12,7 +12,7 @@ from rewright.ir.dims import Dim, ceil_quotient, symbol
 from rewright.ir.types import DType, TensorType
 from rewright.proof.lemma import Statement, prove, size_of
 from rewright.proof.programs import Applied, Chunk, Collective, Exchanged, NoMeaning, SameBlock
-from rewright.terms.normal.atoms import TooHard
+from rewright.terms.normal.polynomials.atoms import TooHard
 from tests.proof.defining import define
 
 N = symbol("n")

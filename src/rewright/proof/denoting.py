@@ -9,10 +9,10 @@ from typing import cast
 from rewright.claims.language import Tensor, View
 from rewright.ir.dims import Dim, product
 from rewright.ir.graph import Graph
-from rewright.terms.normal.atoms import ZERO, Polynomial
-from rewright.terms.normal.context import Context
-from rewright.terms.normal.denote import Denoter, Place
-from rewright.terms.normal.guards import Value
+from rewright.terms.normal.denoting.denote import Denoter, Place
+from rewright.terms.normal.facts.context import Context
+from rewright.terms.normal.facts.guards import Value
+from rewright.terms.normal.polynomials.atoms import ZERO, Polynomial
 from rewright.terms.scalar import Fold
 
 

@@ -26,11 +26,11 @@ from rewright.proof.meaning import Known, Meaning, Place, of_elements
 from rewright.proof.programs import Applied, Collective, NoMeaning, Subject
 from rewright.proof.winners import FirstOfAll
 from rewright.terms.normal.algebra import new_context
-from rewright.terms.normal.atoms import ONE, ZERO, Polynomial, TooHard, polynomial, symbol
-from rewright.terms.normal.context import TOO_DEEP, Context, OutOfTime
-from rewright.terms.normal.denote import fixed
-from rewright.terms.normal.equality import difference
-from rewright.terms.normal.guards import Guard, Value, at_least, at_least_zero, less_than
+from rewright.terms.normal.decision.equality import difference
+from rewright.terms.normal.denoting.denote import fixed
+from rewright.terms.normal.facts.context import TOO_DEEP, Context, OutOfTime
+from rewright.terms.normal.facts.guards import Guard, Value, at_least, at_least_zero, less_than
+from rewright.terms.normal.polynomials.atoms import ONE, ZERO, Polynomial, TooHard, polynomial, symbol
 
 _MOST_ENTRIES = 65_536
 _MANY_PARTS = 8

@@ -16,25 +16,13 @@ from rewright.ir.operator import Operator
 from rewright.ir.types import DType, TensorType
 from rewright.proof.denoting import Reading
 from rewright.proof.programs import Applied
-from rewright.terms.normal.atoms import (
-    ONE,
-    ZERO,
-    Atom,
-    Element,
-    Floor,
-    Function,
-    Number,
-    Polynomial,
-    TooHard,
-    polynomial,
-    symbol,
-)
-from rewright.terms.normal.cases import branch, each, finite, only_where
-from rewright.terms.normal.casts import truncate
-from rewright.terms.normal.context import Context, Universal
-from rewright.terms.normal.denote import Denoter, fixed
-from rewright.terms.normal.division import floor_quotient, floor_remainder
-from rewright.terms.normal.guards import (
+from rewright.terms.normal.arithmetic.cases import branch, each, finite, only_where
+from rewright.terms.normal.arithmetic.division import floor_quotient, floor_remainder
+from rewright.terms.normal.decision.regrouping import with_atom
+from rewright.terms.normal.denoting.casts import truncate
+from rewright.terms.normal.denoting.denote import Denoter, fixed
+from rewright.terms.normal.facts.context import Context, Universal
+from rewright.terms.normal.facts.guards import (
     MINUS_INFINITY,
     MISSING,
     PLUS_INFINITY,
@@ -48,9 +36,21 @@ from rewright.terms.normal.guards import (
     is_zero,
     less_than,
 )
-from rewright.terms.normal.ranged import Fold as FoldAtom
-from rewright.terms.normal.regrouping import with_atom
-from rewright.terms.normal.sums import sum_over
+from rewright.terms.normal.folds.sums import sum_over
+from rewright.terms.normal.polynomials.atoms import (
+    ONE,
+    ZERO,
+    Atom,
+    Element,
+    Floor,
+    Function,
+    Number,
+    Polynomial,
+    TooHard,
+    polynomial,
+    symbol,
+)
+from rewright.terms.normal.polynomials.ranged import Fold as FoldAtom
 
 Place = tuple[Polynomial, ...]
 Parts = Mapping[int, Region]

@@ -17,9 +17,9 @@ from rewright.ir.types import DType
 from rewright.proof.denoting import Reading
 from rewright.proof.meaning import Meaning, Place
 from rewright.proof.programs import Applied
-from rewright.terms.normal.atoms import ZERO, Polynomial, polynomial, symbol
-from rewright.terms.normal.context import Context
-from rewright.terms.normal.guards import MINUS_INFINITY, Value
+from rewright.terms.normal.facts.context import Context
+from rewright.terms.normal.facts.guards import MINUS_INFINITY, Value
+from rewright.terms.normal.polynomials.atoms import ZERO, Polynomial, polynomial, symbol
 
 Same = Callable[[Value, Value], bool]
 

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import time
 
-from rewright.terms.normal.atoms import (
+from rewright.terms.normal.arithmetic.binders import name_binders
+from rewright.terms.normal.arithmetic.division import floor_quotient
+from rewright.terms.normal.arithmetic.substitution import indicated, substitute, substitute_guard
+from rewright.terms.normal.facts.context import Context, Rebuilders, Values
+from rewright.terms.normal.folds.items import rebuild_largest
+from rewright.terms.normal.folds.products import rebuild_function
+from rewright.terms.normal.folds.sums import rebuild_sum
+from rewright.terms.normal.polynomials.atoms import (
     Element,
     Exponential,
     Floor,
@@ -15,15 +22,8 @@ from rewright.terms.normal.atoms import (
     polynomial,
     symbol,
 )
-from rewright.terms.normal.binders import name_binders
-from rewright.terms.normal.context import Context, Rebuilders, Values
-from rewright.terms.normal.division import floor_quotient
-from rewright.terms.normal.items import rebuild_largest
-from rewright.terms.normal.powers import exponential
-from rewright.terms.normal.products import rebuild_function
-from rewright.terms.normal.ranged import Fold, Largest, PrefixSum
-from rewright.terms.normal.substitution import indicated, substitute, substitute_guard
-from rewright.terms.normal.sums import rebuild_sum
+from rewright.terms.normal.polynomials.powers import exponential
+from rewright.terms.normal.polynomials.ranged import Fold, Largest, PrefixSum
 
 
 def _rebuild_fold(context: Context, atom: Fold, values: Values) -> Polynomial:
