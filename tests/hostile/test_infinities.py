@@ -22,7 +22,7 @@ from rewright.ir.types import DType, TensorType
 from rewright.proof import facts
 from rewright.proof.certificate import Certificate
 from rewright.proof.checker import audit
-from rewright.proof.ledger import Refused
+from rewright.proof.refusal import Refused
 from rewright.refine.certificate.writer import certificate
 from rewright.refine.check import attempt
 from rewright.refine.relations.known import input_relations

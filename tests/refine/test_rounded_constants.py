@@ -17,7 +17,7 @@ from rewright import ops
 from rewright.interp.program import run
 from rewright.ops.base import Array
 from rewright.proof.checker import audit
-from rewright.proof.ledger import Refused
+from rewright.proof.refusal import Refused
 from rewright.refine.verdict import Verdict
 from tests.programs import Builder
 

@@ -29,7 +29,7 @@ from rewright.proof.files import check_name, is_printed, of_text, seal_text, tab
 from rewright.proof.files import decode as decode_strictly
 from rewright.proof.reading import read_certificate
 from rewright.proof.rewriting.files import rewriting_table, rewritings_of
-from rewright.proof.rewriting.stages import Rewriting
+from rewright.proof.rewriting.splices import Rewriting
 
 FORMAT = "rewright.equivalence"
 VERSION = 2

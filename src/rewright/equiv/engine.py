@@ -45,7 +45,8 @@ from rewright.proof.rewriting.evidence import Checked
 from rewright.proof.rewriting.lemma import Lemma
 from rewright.proof.rewriting.numbers.taken import MASKS, MOVED, filling_assumption
 from rewright.proof.rewriting.replay import Replayed, passing, replay, sentences
-from rewright.proof.rewriting.stages import Rewriting, Stage, splice_stage
+from rewright.proof.rewriting.splices import Rewriting, Stage
+from rewright.proof.rewriting.stages import splice_stage
 from rewright.proof.unwritten import with_own_memory
 from rewright.refine.certificate.writer import NotCertified
 from rewright.refine.check import Proof, attempt

@@ -29,9 +29,10 @@ from rewright.ops.collectives import (
 from rewright.ops.contraction import DotGeneral
 from rewright.ops.convolution import Convolution
 from rewright.ops.custom import CustomCall
+from rewright.ops.dynamic import DynamicSlice, DynamicUpdateSlice, Update
 from rewright.ops.elementwise import Clamp, Compare, Convert, Elementwise, Homogeneous, Linear, Select
 from rewright.ops.functions.order import COMPARISONS
-from rewright.ops.indexing import DynamicSlice, DynamicUpdateSlice, Gather, Scatter, Update
+from rewright.ops.gather import Gather
 from rewright.ops.layout import (
     BroadcastInDim,
     Concatenate,
@@ -47,6 +48,7 @@ from rewright.ops.layout import (
 )
 from rewright.ops.leaf import Constant, Input, Iota, Leaf
 from rewright.ops.reduction import Reduce, ReduceWindow
+from rewright.ops.scatter import Scatter
 from rewright.ops.sorting import Ordering, Sort, TopK
 from rewright.ops.unary import *
 

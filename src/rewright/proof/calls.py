@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from rewright.ir.graph import Graph
-from rewright.proof.ledger import OtherPrograms
+from rewright.proof.refusal import OtherPrograms
 
 KEY = "calls"
 """Where a graph's metadata has it."""

@@ -29,8 +29,9 @@ from rewright.proof.compared import compared_programs
 from rewright.proof.conditions import Violated
 from rewright.proof.facts import as_fact, assumptions, why_not
 from rewright.proof.forms import Malformed, check_parts
-from rewright.proof.ledger import Audit, Damaged, Ledger, OtherPrograms, Refused, Store, Used, name_of
+from rewright.proof.ledger import Audit, Ledger, Store, Used, name_of
 from rewright.proof.programs import Applied, Chunk, Collective, Exchanged, Subject
+from rewright.proof.refusal import Damaged, OtherPrograms, Refused
 from rewright.proof.relations import Relations
 from rewright.proof.repetition import Repeated, Stretch
 from rewright.proof.rewriting.evidence import Checked

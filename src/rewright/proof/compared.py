@@ -15,7 +15,7 @@ from rewright.ir.graph import Graph
 from rewright.ir.placement import RankProgram
 from rewright.proof.certificate import Certificate
 from rewright.proof.constants import stands, written_out
-from rewright.proof.ledger import Refused
+from rewright.proof.refusal import Refused
 from rewright.proof.rewriting.evidence import Checked
 from rewright.proof.rewriting.replay import narrow_programs
 from rewright.proof.unknowns import Question, questions, unknown_assumptions

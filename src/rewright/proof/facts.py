@@ -11,8 +11,9 @@ from rewright.ir.graph import Graph, Node
 from rewright.proof.certificate import RangeFact
 from rewright.proof.conditions import REALS, Claims, Open, conditions, known_inputs, open_obligations
 from rewright.proof.forms import at_least
-from rewright.proof.lemma import Fact, allowed_guards, known_of, size_of
+from rewright.proof.lemma import allowed_guards, known_of, size_of
 from rewright.proof.meaning import Meaning, of_elements
+from rewright.proof.statement import Fact
 from rewright.proof.theory import integer_inputs, integer_terms
 from rewright.terms.normal.algebra import new_context
 from rewright.terms.normal.denoting.denote import Denoter, Place

@@ -7,28 +7,17 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from rewright.claims.language import Tensor, rename, terms_of
-from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 from rewright.ir.operator import Operator
 from rewright.ir.placement import RankProgram
 from rewright.ir.types import TensorType
 from rewright.proof.certificate import SEQUENTIAL, Certificate, Step
 from rewright.proof.forms import Malformed
-from rewright.proof.lemma import Statement, prove
+from rewright.proof.lemma import prove
 from rewright.proof.programs import Applied, Subject
+from rewright.proof.refusal import Refused
+from rewright.proof.statement import Statement
 from rewright.proof.theory import Theory, integer_inputs
-
-
-class Refused(RewrightError):
-    """A certificate that proves nothing; the message names the first step that is wrong."""
-
-
-class OtherPrograms(Refused):
-    """A certificate for other programs than those that were given."""
-
-
-class Damaged(Refused):
-    """A certificate that was changed after it was written, where nothing else was found to be wrong."""
 
 
 class Store(Protocol):

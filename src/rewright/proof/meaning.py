@@ -15,6 +15,7 @@ from rewright.ir.dims import symbol as size_symbol
 from rewright.ir.operator import Operator
 from rewright.ir.types import DType, TensorType
 from rewright.proof.denoting import Reading
+from rewright.proof.forms import holes
 from rewright.proof.programs import Applied
 from rewright.terms.normal.arithmetic.cases import branch, each, finite, only_where
 from rewright.terms.normal.arithmetic.division import floor_quotient, floor_remainder
@@ -503,15 +504,6 @@ class Meaning:
 
     def _where(self, guard: Guard | bool, body: Callable[[], Value]) -> Callable[[], Value]:
         return lambda: only_where(self._context, guard, True, body)
-
-
-def holes(term: int, definition: Definition | None, inner: Sequence[frozenset[int]]) -> frozenset[int]:
-    """The folds and guards inside a term that have no range, from those inside of its operands."""
-    found = frozenset[int]().union(*inner)
-    if definition is not None and isinstance(definition.content, language.Fold | language.Guard):
-        return found | {term}
-    is_ranged = definition is not None and isinstance(definition.content, language.Ranged)
-    return found - {definition.operands[0]} if definition is not None and is_ranged else found
 
 
 def _entry(table: language.Table, index: Place) -> Value | None:

@@ -39,7 +39,7 @@ from rewright.ir.placement import Placement
 from rewright.proof.certificate import Block, Certificate, Equation, Meeting, Output, RangeFact, Repetition, Step
 from rewright.proof.entries import as_integer, as_list, as_text
 from rewright.proof.rewriting.files import rewritings_of
-from rewright.proof.rewriting.stages import Rewriting
+from rewright.proof.rewriting.splices import Rewriting
 
 FORMAT = "rewright.certificate"
 VERSION = 1

@@ -14,8 +14,9 @@ from rewright.ir.errors import RewrightError
 from rewright.ir.placement import AxisRuns, Mesh, Placement, place
 from rewright.ir.types import TensorType
 from rewright.proof.certificate import SEQUENTIAL, Block, Output
-from rewright.proof.ledger import Ledger, Refused, name_of
+from rewright.proof.ledger import Ledger, name_of
 from rewright.proof.programs import AllAddends, OwnAddend, Reduced, SameBlock, Window
+from rewright.proof.refusal import Refused
 
 _MOST_CELLS = 65_536
 

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from rewright import ops
 from rewright.proof.certificate import Equation, Meeting, Repetition, Step
-from rewright.proof.ledger import Images, Ledger, Refused, Used
+from rewright.proof.ledger import Images, Ledger, Used
+from rewright.proof.refusal import Refused
 
 
 class Stretch:

@@ -11,7 +11,8 @@ import torch
 
 import rewright as rw
 from rewright.optimize.planning.costs import Machine, pieces_for
-from rewright.optimize.planning.planner import Plan, Planner
+from rewright.optimize.planning.plan import Plan
+from rewright.optimize.planning.planner import Planner
 from rewright.optimize.planning.preparing import prepare_graph
 from rewright.optimize.planning.splitting import split_plan
 from rewright.optimize.proving.proofs import unproved_identity

@@ -17,12 +17,13 @@ from rewright.ir.graph import Graph
 from rewright.ir.placement import Mesh, RankProgram, place
 from rewright.proof.certificate import Certificate
 from rewright.proof.compared import is_about
-from rewright.proof.ledger import Refused
+from rewright.proof.refusal import Refused
 from rewright.proof.rewriting.evidence import NUMBERS, Checked
 from rewright.proof.rewriting.lemma import Lemma
 from rewright.proof.rewriting.numbers.closed import Taken, compare_closed, taken_sentences
 from rewright.proof.rewriting.replay import Replayed, lost_needs, passing, sentences
-from rewright.proof.rewriting.stages import Rewriting, Splice, Stage, splice_stage
+from rewright.proof.rewriting.splices import Rewriting, Splice, Stage
+from rewright.proof.rewriting.stages import splice_stage
 from rewright.proof.wrapping import insert_wrapping
 from rewright.refine import refine
 

@@ -18,7 +18,7 @@ from rewright.ir.digest import digest
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 from rewright.optimize.planning.cutting import cut_graph
-from rewright.optimize.planning.planner import Plan, writes
+from rewright.optimize.planning.plan import Plan, writes
 from rewright.optimize.proving.regraph import regraph_plan
 from rewright.refine.engine import answer
 

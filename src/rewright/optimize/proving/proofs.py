@@ -21,9 +21,8 @@ from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph, GraphBuilder
 from rewright.ir.types import DType, TensorType
 from rewright.optimize.kernel import Kernel, Running
-from rewright.optimize.online.derive import Update
-from rewright.optimize.online.estimates import Estimate
-from rewright.optimize.planning.planner import Plan, writes
+from rewright.optimize.online.update import Estimate, Update
+from rewright.optimize.planning.plan import Plan, writes
 from rewright.optimize.planning.preparing import prepare_with_places
 from rewright.optimize.proving.composing import Known, NotComposed, compose_proof
 from rewright.optimize.proving.masks import with_mask_inputs

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rewright.ir.errors import RewrightError
 from rewright.ir.types import DType
 from rewright.optimize.kernel import Running, Sweep
-from rewright.optimize.online.estimates import Estimate
+from rewright.optimize.online.update import Estimate
 from rewright.optimize.printing.statements import (
     Assign,
     Let,
