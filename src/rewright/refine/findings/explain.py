@@ -19,8 +19,7 @@ from rewright.ir.types import SourceSpan
 from rewright.refine.case import Case, Ran
 from rewright.refine.check import Proof
 from rewright.refine.findings.cuts import Cut, cut_by_shapes, cut_by_values
-from rewright.refine.findings.proved_repairs import nearby
-from rewright.refine.findings.values import search_trial
+from rewright.refine.findings.values import nearby, search_trial
 from rewright.refine.relations.unwritten import readings
 from rewright.refine.twin.twin import Twin
 from rewright.refine.verdict import Finding, OutputRelation, Where
