@@ -15,7 +15,8 @@ from rewright.blame.editing import with_input
 from rewright.blame.holding import Holding
 from rewright.blame.places import Place
 from rewright.interp.placing import cut
-from rewright.interp.ranks import Trial, run_ranks
+from rewright.interp.ranks import run_ranks
+from rewright.interp.trial import Trial
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 from rewright.ir.placement import Mesh, Placement

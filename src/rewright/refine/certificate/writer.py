@@ -25,9 +25,10 @@ from rewright.proof.certificate import Block, Certificate, Meeting, Output, Rang
 from rewright.proof.conditions import Open
 from rewright.proof.facts import assumptions, why_not
 from rewright.refine.certificate.claims import NotCertified, as_tensor, claim_at
-from rewright.refine.check import Law, Proof, prove_with_journal
+from rewright.refine.check import prove_with_journal
+from rewright.refine.proof import Law, Proof
 from rewright.refine.relations.equations import Equation, Joined, Layout, layout_of
-from rewright.refine.relations.known import Relations
+from rewright.refine.relations.given import Relations
 
 _SECONDS = 5.0
 """For one fact about an input."""

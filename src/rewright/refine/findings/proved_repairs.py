@@ -13,7 +13,8 @@ from rewright.ir.errors import RewrightError, TypeMismatch
 from rewright.ir.graph import Graph, Node
 from rewright.ir.placement import RankProgram
 from rewright.refine.case import Case
-from rewright.refine.check import Proof, attempt
+from rewright.refine.check import attempt
+from rewright.refine.proof import Proof
 from rewright.refine.running import compare, is_hopeless
 
 

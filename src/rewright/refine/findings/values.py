@@ -10,7 +10,7 @@ from rewright.blame.divergence import Search
 from rewright.blame.editing import Site
 from rewright.blame.holding import Holding
 from rewright.blame.repairs import Repair, candidates, confirm_repairs
-from rewright.interp.ranks import Trial
+from rewright.interp.trial import Trial
 from rewright.ir.placement import Placement
 from rewright.refine.case import Case, Ran
 from rewright.refine.relations.solving import cuts
