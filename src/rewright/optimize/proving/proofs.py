@@ -25,8 +25,10 @@ from rewright.optimize.online.update import Estimate, Update
 from rewright.optimize.planning.plan import Plan, writes
 from rewright.optimize.planning.preparing import prepare_with_places
 from rewright.optimize.proving.claims import claim_of, key_of, shape_of
-from rewright.optimize.proving.composing import Known, NotComposed, compose_proof
+from rewright.optimize.proving.composing import compose_proof
+from rewright.optimize.proving.known import Known, NotComposed
 from rewright.optimize.proving.masks import with_mask_inputs
+from rewright.optimize.proving.pieces import prove_piece
 from rewright.optimize.proving.regraph import NoGraph, function_of, regraph, store_graphs
 from rewright.optimize.scalars.expressions import Expression, contains
 from rewright.refine.engine import answer
@@ -155,7 +157,7 @@ def _in_pieces(plan: Plan, program: Graph, found: Trust, clock: _Clock) -> None:
     try:
         share = clock.share() / 2
         total = 2 * share if len(program.nodes) <= WHOLE else math.inf
-        proof = compose_proof(program, plan, made, share, total, clock.known)
+        proof = compose_proof(prove_piece, program, plan, made, share, total, clock.known)
     except NotComposed as error:
         found.reason, found.unproved = str(error), error.tensors
         return
