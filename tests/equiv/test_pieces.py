@@ -22,9 +22,9 @@ from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 from rewright.optimize.planning.planner import Planner
 from rewright.optimize.planning.preparing import prepare_with_places
-from rewright.optimize.proving.composing import Composed, compose_proof
-from rewright.optimize.proving.known import Known, NotComposed
+from rewright.optimize.proving.composing import Composed, Known, compose_proof
 from rewright.optimize.proving.pieces import prove_piece
+from rewright.optimize.proving.refusal import NotComposed
 from rewright.proof.checker import OtherPrograms, Refused
 
 LAYERS = 4

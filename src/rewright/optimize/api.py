@@ -19,7 +19,7 @@ from rewright.optimize.planning.plan import Plan, widen_storage
 from rewright.optimize.planning.planner import Planner
 from rewright.optimize.planning.preparing import prepare_graph
 from rewright.optimize.planning.splitting import split_plan
-from rewright.optimize.proving.known import Known
+from rewright.optimize.proving.composing import Known
 from rewright.optimize.proving.laws import laws
 from rewright.optimize.proving.leaving import computed_for, look_ups
 from rewright.optimize.proving.proofs import LEAST, Trust, trust, unproved_identity

@@ -120,7 +120,7 @@ class _Proof:
         }
         self._denoter = Reading(context, graph, size_of, readers, digits)
         self._meaning = Meaning(self._denoter, dict(statement.definitions), statement.integers)
-        self._first = FirstOfAll(context, self._meaning, self._denoter, self._is_same)
+        self._first = FirstOfAll(context, self._meaning.applied_at, self._denoter, self._is_same)
         for term, fact in statement.facts:
             known = known_of(context, fact, self._meaning.size)
             if term in self._meaning.definitions:

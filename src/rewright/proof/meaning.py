@@ -14,14 +14,14 @@ from rewright.ir.dims import Dim, product
 from rewright.ir.dims import symbol as size_symbol
 from rewright.ir.operator import Operator
 from rewright.ir.types import DType, TensorType
-from rewright.proof.denoting import Reading
+from rewright.proof.denoting import ApplicationAt, Reading
 from rewright.proof.forms import holes
 from rewright.proof.programs import Applied
 from rewright.terms.normal.arithmetic.cases import branch, each, finite, only_where
 from rewright.terms.normal.arithmetic.division import floor_quotient, floor_remainder
 from rewright.terms.normal.decision.regrouping import with_atom
 from rewright.terms.normal.denoting.casts import truncate
-from rewright.terms.normal.denoting.denote import Denoter, fixed
+from rewright.terms.normal.denoting.denote import Denoter, Place, fixed
 from rewright.terms.normal.facts.context import Context, Universal
 from rewright.terms.normal.facts.guards import (
     MINUS_INFINITY,
@@ -53,7 +53,6 @@ from rewright.terms.normal.polynomials.atoms import (
 )
 from rewright.terms.normal.polynomials.ranged import Fold as FoldAtom
 
-Place = tuple[Polynomial, ...]
 Parts = Mapping[int, Region]
 
 _COMPARISONS = {
@@ -69,9 +68,6 @@ _Window = Union[tuple[int, Dim, Dim], None]
 _Windows = tuple[_Window, ...]
 _Slot = Union[int, list[tuple[_Window, Dim]]]
 
-
-ApplicationAt = tuple[Operator, tuple[TensorType, ...], list[Callable[[Place], Value]], Place]
-"""An operator, the types of its operands and what reads their elements, and where its result is read."""
 
 Known = Callable[[Place, Polynomial], Iterable[tuple[Union[Guard, bool], bool]]]
 """What is known of the value that a term has at an index."""

@@ -18,7 +18,7 @@ from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 from rewright.optimize.planning.cutting import cut_graph
 from rewright.optimize.planning.plan import Plan, writes
-from rewright.optimize.proving.known import Known, Late, NotComposed
+from rewright.optimize.proving.refusal import Late, NotComposed
 from rewright.optimize.proving.regraph import regraph_plan
 
 FIRST = 0.3
@@ -35,6 +35,17 @@ class Composed:
     program: Graph
     written: Graph
     certificate: PiecewiseCertificate
+
+
+@dataclass
+class Known:
+    """What is known of pieces of plans of one program, which need no second try."""
+
+    proved: dict[str, Piece] = field(default_factory=dict[str, Piece])
+    failed: dict[str, RewrightError] = field(default_factory=dict[str, RewrightError])
+    """Why those that were tried have no proof."""
+    spent: float = 0.0
+    """Seconds of the processor: a machine that is busy with something else proves as much."""
 
 
 Prover = Callable[[Graph, Graph, float, set[str]], Piece]

@@ -7,7 +7,7 @@ import time
 from rewright.equiv.engine import equiv
 from rewright.equiv.pieces import Piece, why_not
 from rewright.ir.graph import Graph
-from rewright.optimize.proving.known import Late, NotComposed
+from rewright.optimize.proving.refusal import Late, NotComposed
 from rewright.refine.engine import answer
 
 LEMMA = 10.0

@@ -25,10 +25,10 @@ from rewright.optimize.online.update import Estimate, Update
 from rewright.optimize.planning.plan import Plan, writes
 from rewright.optimize.planning.preparing import prepare_with_places
 from rewright.optimize.proving.claims import claim_of, key_of, shape_of
-from rewright.optimize.proving.composing import compose_proof
-from rewright.optimize.proving.known import Known, NotComposed
+from rewright.optimize.proving.composing import Known, compose_proof
 from rewright.optimize.proving.masks import with_mask_inputs
 from rewright.optimize.proving.pieces import prove_piece
+from rewright.optimize.proving.refusal import NotComposed
 from rewright.optimize.proving.regraph import NoGraph, function_of, regraph, store_graphs
 from rewright.optimize.scalars.expressions import Expression, contains
 from rewright.refine.engine import answer

@@ -19,7 +19,7 @@ from rewright.ir.placement import Placement, RankProgram
 from rewright.lifting.journal import SEQUENTIAL, Again, Entry, Journal
 from rewright.lifting.layers.stream import Walks
 from rewright.lifting.terms.store import Named, Terms
-from rewright.lifting.terms.trace import terms_of
+from rewright.lifting.terms.template import terms_of
 from rewright.lifting.terms.value import Value
 from rewright.proof.certificate import Block, Certificate, Meeting, Output, RangeFact, Repetition, Step
 from rewright.proof.conditions import Open
