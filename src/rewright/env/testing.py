@@ -12,10 +12,11 @@ import numpy as np
 
 from rewright.env.alternatives import AlternativeGraph
 from rewright.env.claims import is_same
+from rewright.env.dtypes import dtype_of
 from rewright.env.hlo.editing import make_tuple, remove_dead_code, with_entry
 from rewright.env.hlo.reentry import enterable
 from rewright.env.hlo.widen import widen_module
-from rewright.env.inputs import DRAWS, Array, Draw, draw_inputs, dtype_of, nearby, seeds_of
+from rewright.env.inputs import DRAWS, Array, Draw, draw_inputs, nearby, seeds_of
 from rewright.env.module import HloModule
 from rewright.env.numeric import Agreement, compare, says_something, worst
 from rewright.env.session import Session
