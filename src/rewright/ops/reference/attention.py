@@ -15,7 +15,7 @@ from rewright.ir.errors import TypeMismatch
 from rewright.ir.graph import GraphBuilder
 from rewright.ir.types import DType
 from rewright.ops.reference import building as rb
-from rewright.ops.reference.building import exponentials
+from rewright.ops.reference.softmax import exponentials
 
 
 @dataclass(frozen=True, slots=True)

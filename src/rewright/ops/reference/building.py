@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from rewright import ops
 from rewright.ir.dims import Dim, Shape, symbol
@@ -17,7 +17,6 @@ from rewright.ir.operator import Operator
 from rewright.ir.types import DType, TensorType
 from rewright.ops.base import ReductionKind
 from rewright.ops.functions.record import Direction
-from rewright.ops.reference import building as rb
 
 Scalar = float | int | bool
 
@@ -264,19 +263,3 @@ def size_value(builder: GraphBuilder, size: Dim, dtype: DType) -> int:
         ones = splat(builder, coefficient, tuple(symbol(name) for name in names), dtype)
         total = add(builder, total, reduce(builder, "sum", ones, range(len(names))))
     return total
-
-
-@dataclass(frozen=True, slots=True)
-class Exponentials:
-    """``exp(x - maximum)`` with the maximum and the sum over an axis, both kept with size one."""
-
-    values: int
-    maximum: int
-    total: int
-
-
-def exponentials(b: GraphBuilder, x: int, axis: int) -> Exponentials:
-    """What softmax and log-softmax share; shifting by the maximum changes neither."""
-    maximum = rb.reduce(b, "maximum", x, [axis], keep=True)
-    values = b.add(ops.Exponential(), rb.subtract(b, x, maximum))
-    return Exponentials(values, maximum, rb.reduce(b, "sum", values, [axis], keep=True))

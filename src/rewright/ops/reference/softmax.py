@@ -2,10 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from rewright import ops
 from rewright.ir.graph import GraphBuilder
 from rewright.ops.reference import building as rb
-from rewright.ops.reference.building import exponentials
+
+
+@dataclass(frozen=True, slots=True)
+class Exponentials:
+    """``exp(x - maximum)`` with the maximum and the sum over an axis, both kept with size one."""
+
+    values: int
+    maximum: int
+    total: int
+
+
+def exponentials(b: GraphBuilder, x: int, axis: int) -> Exponentials:
+    """What softmax and log-softmax share; shifting by the maximum changes neither."""
+    maximum = rb.reduce(b, "maximum", x, [axis], keep=True)
+    values = b.add(ops.Exponential(), rb.subtract(b, x, maximum))
+    return Exponentials(values, maximum, rb.reduce(b, "sum", values, [axis], keep=True))
 
 
 def softmax(b: GraphBuilder, x: int, axis: int) -> int:
