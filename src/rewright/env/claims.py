@@ -15,7 +15,6 @@ from functools import cached_property
 import numpy as np
 
 from rewright.env.alternatives import AlternativeGraph
-from rewright.env.dtypes import dtype_of
 from rewright.env.exactness import holds_in_floats, why_not_exact
 from rewright.env.hlo.editing import parameter
 from rewright.env.inlining import Inlined
@@ -24,7 +23,7 @@ from rewright.env.machine import as_on_machines
 from rewright.env.module import assemble_module
 from rewright.env.words import words
 from rewright.frontends.hlo.module import LITERAL, SHAPE, Computation, Instruction, Module
-from rewright.frontends.hlo.shapes import DTYPES, array, read_literal, read_shape
+from rewright.frontends.hlo.shapes import DTYPES, array, dtype_of, read_literal, read_shape
 from rewright.frontends.hlo.wire import BYTES, Field, blob
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph

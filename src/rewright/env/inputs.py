@@ -8,8 +8,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from rewright.env.dtypes import dtype_of, limits_of
 from rewright.env.module import HloModule
+from rewright.frontends.hlo.shapes import dtype_of, limits_of
 from rewright.ir.errors import RewrightError
 
 Array = np.ndarray[Any, Any]

@@ -12,7 +12,6 @@ import numpy as np
 
 from rewright.env.alternatives import AlternativeGraph
 from rewright.env.claims import is_same
-from rewright.env.dtypes import dtype_of
 from rewright.env.hlo.editing import make_tuple, remove_dead_code, with_entry
 from rewright.env.hlo.reentry import enterable
 from rewright.env.hlo.widen import widen_module
@@ -25,6 +24,7 @@ from rewright.env.words import words
 from rewright.env.xla.worker import XlaError
 from rewright.frontends.hlo.module import Instruction, Module
 from rewright.frontends.hlo.proto import write
+from rewright.frontends.hlo.shapes import dtype_of
 from rewright.ir.errors import RewrightError
 
 _RANDOM = words("rng rng-bit-generator rng-get-and-update-state")

@@ -39,12 +39,11 @@ from rewright.refine.relations.known import complete_relations, input_relations,
 from rewright.refine.relations.narrow import narrow_question
 from rewright.refine.relations.numbered import align_names
 from rewright.refine.relations.numbered import unpaired_notes as told_of
-from rewright.refine.relations.pairing import Pairing
 from rewright.refine.relations.solving import reads
 from rewright.refine.relations.unwritten import made_of_memory
 from rewright.refine.rewriting.drafts import Draft
 from rewright.refine.running import compare, conclude_from_values, is_hopeless
-from rewright.refine.verdict import Evidence, Finding, OutputRelation, Stats, Status, Verdict
+from rewright.refine.verdict import Evidence, Finding, OutputRelation, Pairing, Stats, Status, Verdict
 
 _Programs = tuple[Graph, RankProgram]
 

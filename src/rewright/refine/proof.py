@@ -8,8 +8,7 @@ from typing import Literal
 from rewright.ir.placement import Placement
 from rewright.lifting.programs import Lifted, Lifter
 from rewright.ops.agreement import CollectiveMismatch
-from rewright.refine.relations.pairing import Pairing
-from rewright.refine.verdict import OutputRelation
+from rewright.refine.verdict import OutputRelation, Pairing
 
 Law = Literal["products", "quotients", "plain"]
 """Normal forms beside the usual one: of sums of products, of exponentials, and of indices of one value."""

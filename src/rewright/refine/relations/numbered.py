@@ -17,7 +17,7 @@ from rewright.ir.types import TensorType
 from rewright.ir.unknowns import NUMBERED
 from rewright.lifting.programs import UNKNOWN, Lifted, Lifter
 from rewright.lifting.terms.value import Value
-from rewright.refine.relations.pairing import Pairing
+from rewright.refine.verdict import Pairing
 
 _LARGEST_SEARCH = 20_000
 

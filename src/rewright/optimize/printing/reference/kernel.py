@@ -15,18 +15,7 @@ from rewright.optimize.printing.arguments import arguments
 from rewright.optimize.printing.loops.context import BEGIN, Context, Tiling
 from rewright.optimize.printing.loops.scopes import Scope
 from rewright.optimize.printing.loops.values import put, value, writer
-from rewright.optimize.printing.statements import (
-    Assign,
-    Function,
-    Let,
-    Loop,
-    Name,
-    Scalar,
-    Sum,
-    call,
-    total,
-    whole,
-)
+from rewright.optimize.printing.statements import Assign, Function, Let, Loop, Name, Scalar, Sum, call, total, whole
 from rewright.optimize.printing.states import join_results, old
 
 TILE = 32

@@ -41,14 +41,7 @@ from rewright.optimize.printing.tiles.context import (
 )
 from rewright.optimize.printing.tiles.limits import Limits, Part
 from rewright.optimize.printing.tiles.products import DEPTH, accumulate, pack_left, product
-from rewright.optimize.printing.tiles.states import (
-    estimate_mean,
-    finish_reduction,
-    finish_states,
-    renew,
-    start,
-    state,
-)
+from rewright.optimize.printing.tiles.states import estimate_mean, finish_reduction, finish_states, renew, start, state
 from rewright.optimize.printing.tiles.values import value, writer
 from rewright.optimize.scalars.expressions import unreduced_parts
 from rewright.optimize.scalars.finite import Certain

@@ -10,10 +10,7 @@ from rewright.terms.normal.arithmetic.cases import branch
 from rewright.terms.normal.facts.context import Context, Signed
 from rewright.terms.normal.facts.guards import Value, at_least_zero, is_zero
 from rewright.terms.normal.facts.signs import is_positive
-from rewright.terms.normal.polynomials.atoms import (
-    Guard,
-    Polynomial,
-)
+from rewright.terms.normal.polynomials.atoms import Guard, Polynomial
 
 Kind = Literal["not zero", "positive", "not negative"]
 Variables = tuple[tuple[str, Polynomial, Polynomial], ...]

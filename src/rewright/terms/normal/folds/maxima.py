@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from rewright.terms.normal.arithmetic.binders import (
-    Binder,
-    Guards,
-    range_of_guard,
-    strided_binder,
-)
+from rewright.terms.normal.arithmetic.binders import Binder, Guards, range_of_guard, strided_binder
 from rewright.terms.normal.arithmetic.cases import branch, each
 from rewright.terms.normal.arithmetic.substitution import collapse, substitute
 from rewright.terms.normal.facts.context import Context
