@@ -20,7 +20,7 @@ PAIRS_PIP := $(PAIRS)/bin/python -m pip --disable-pip-version-check --quiet inst
 PIP := PIP_CONSTRAINT=constraints.txt $(BIN)/python -m pip --disable-pip-version-check --quiet install
 WORKERS ?= 2
 
-.PHONY: rooms trusted lines help demo test check lint types floors unit long coverage slow docs zoo pairs bugs conformance mutants mutants-checker hunt forged-optimize forged-proofs conformance-jax breadth bench-refine bench-captured bench-meshes bench-depth bench-optimize bench-rules bench-ir clean bench-env bench-robust forged-env bench-agents ray gpu-passes enzyme browser figures
+.PHONY: rooms trusted lines help demo test check lint types floors unit long coverage slow docs zoo pairs bugs conformance mutants mutants-checker hunt forged-optimize forged-proofs conformance-jax breadth bench-refine bench-refutations bench-captured bench-meshes bench-depth bench-optimize bench-rules bench-ir clean bench-env bench-robust forged-env bench-agents ray gpu-passes enzyme browser figures
 
 help:
 	@echo "make demo          a Llama over eight ranks proved equal to the original, and a broken one refuted"
@@ -48,6 +48,7 @@ help:
 	@echo "make forged-optimize  certificates of optimize, forged for wrong programs, none of which may be accepted"
 	@echo "make breadth       parallelism by framework, forward and with backward, up to 512 ranks, as a table"
 	@echo "make bench-refine  time to prove by phase, as a table"
+	@echo "make bench-refutations  what refuting injected bugs costs beside the proof, as a table"
 	@echo "make bench-captured  files that others captured, from file to verdict, as a table; CAPTURES=folder"
 	@echo "make bench-meshes  training steps on 512 ranks, as a table"
 	@echo "make bench-depth   two implementations of a model of 8B parameters, on meta tensors, as a table"
@@ -213,6 +214,9 @@ breadth: $(VENV)/.dev
 
 bench-refine: $(VENV)/.dev
 	@$(BIN)/python -m bench.refine
+
+bench-refutations: $(VENV)/.dev
+	@$(BIN)/python -m bench.refutations
 
 bench-captured: $(VENV)/.dev
 	@$(BIN)/python -m bench.captured $(CAPTURES)

@@ -21,6 +21,7 @@ from rewright.blame.pairing import Cause, Explained, Pair, Pairing
 from rewright.blame.places import LAYOUT, Place
 from rewright.blame.whatif import mending_placement
 from rewright.interp.placing import TOLERANCE
+from rewright.interp.replay import Replay
 from rewright.interp.trial import Trial
 from rewright.ir.placement import Placement
 
@@ -94,6 +95,7 @@ class Search:
         self.holding, self.is_right = holding, is_right
         self.places = holding.places
         self.pairing = Pairing(holding)
+        self._replay = Replay(holding.program.graphs, holding.trial.ranks)
         self._before: dict[Pair, Pair | None] = {}
 
     def first(
@@ -133,7 +135,7 @@ class Search:
                 continue
             tried.add(key)
             is_right = partial(self.is_right, divergence.output, expected.get(divergence.output))
-            placement = mending_placement(self.holding, *pair, reader, is_right)
+            placement = mending_placement(self.holding, self._replay, *pair, reader, divergence.output, is_right)
             if placement is not None:
                 is_there = pair == (divergence.sequential, divergence.place)
                 return replace(divergence, is_shown=True, placement=placement if is_there else None)

@@ -9,7 +9,7 @@ from rewright import ops
 from rewright.blame.index import TensorIndex
 from rewright.blame.merged import merged_placements
 from rewright.blame.places import Place, Places
-from rewright.interp.placing import are_copies, compare, has_shapes, placements
+from rewright.interp.placing import are_copies, compare, has_shapes, is_held, placements
 from rewright.interp.trial import Trial
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
@@ -99,8 +99,7 @@ class Holding:
                 continue
             if placement.partial and are_copies(local, placement, self.mesh):
                 continue
-            worst = compare(value, local, placement, self.mesh)
-            if worst is None or worst.is_rounding:
+            if is_held(value, local, placement, self.mesh):
                 return placement
         return None
 

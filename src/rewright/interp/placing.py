@@ -103,7 +103,21 @@ def compare(
     Differences are relative to the largest magnitude in the tensor, or to ``floor`` where that is larger.
     Returns None for tensors without elements. Raises RewrightError where shapes do not fit the placement.
     """
-    worst: Difference | None = None
+    found = (_largest(*parts, placement, rank) for rank, parts in _parts(value, locals_, placement, mesh, floor))
+    return max(filter(None, found), key=lambda difference: difference.relative, default=None)
+
+
+def is_held(value: Array, locals_: Sequence[Array], placement: Placement, mesh: Mesh, floor: float = 0.0) -> bool:
+    """Whether the ranks hold a global tensor under a placement, up to rounding; as ``compare``, and no further than
+    the first rank that does not."""
+    parts = _parts(value, locals_, placement, mesh, floor)
+    return all(float(_gaps(*own).max(initial=0.0)) <= TOLERANCE for _, own in parts)
+
+
+def _parts(
+    value: Array, locals_: Sequence[Array], placement: Placement, mesh: Mesh, floor: float
+) -> Iterator[tuple[int, tuple[Array, Array, float]]]:
+    """By rank what it should hold, what it holds, and the magnitude that differences are relative to."""
     scale = max(_scale(value), floor)
     for rank in range(mesh.size):
         expected = cut(value, placement.runs[rank])
@@ -112,10 +126,7 @@ def compare(
                 f"rank {rank} holds {list(locals_[rank].shape)} where {placement} asks for {list(expected.shape)}"
             )
         held = added_up(locals_, placement, mesh, rank)
-        found = _largest(expected, held, scale, placement, rank)
-        if found is not None and (worst is None or found.relative > worst.relative):
-            worst = found
-    return worst
+        yield rank, (expected.astype(np.float64), held.astype(np.float64), scale)
 
 
 HUGE = 1e6
@@ -128,22 +139,28 @@ def _scale(value: Array) -> float:
     return max(float((usual if usual.size else finite).max(initial=0.0)), 1e-30)
 
 
-def _largest(expected: Array, held: Array, scale: float, placement: Placement, rank: int) -> Difference | None:
-    if not expected.size:
-        return None
-    left, right = expected.astype(np.float64), held.astype(np.float64)
+def _gaps(left: Array, right: Array, scale: float) -> Array:
+    """How far elements are apart, relative to a magnitude; infinite where one is no number, or another infinity."""
     with np.errstate(invalid="ignore"):
         gap = np.abs(left - right)
+    if np.max(gap, initial=0.0) <= TOLERANCE * scale:  # false for what is no number
+        return gap / scale
     gap = np.where((left == right) | (np.isnan(left) & np.isnan(right)), 0.0, gap)
     gap = np.where(np.isnan(gap), np.inf, gap)
     with np.errstate(invalid="ignore"):
         # Infinities are equal or they are not: everything is within rounding of one.
         huge = (np.abs(left) > HUGE) & np.isfinite(left)
-        gap = np.where(huge & (gap <= TOLERANCE * np.abs(left)), 0.0, gap)
-    local = np.unravel_index(int(np.argmax(gap)), gap.shape)
+        return np.where(huge & (gap <= TOLERANCE * np.abs(left)), 0.0, gap) / scale
+
+
+def _largest(left: Array, right: Array, scale: float, placement: Placement, rank: int) -> Difference | None:
+    if not left.size:
+        return None
+    gaps = _gaps(left, right, scale)
+    local = np.unravel_index(int(np.argmax(gaps)), gaps.shape)
     runs = placement.runs[rank]
     index = tuple(int(global_indices(own)[i]) for own, i in zip(runs, local, strict=True))
-    return Difference(index, float(left[local]), float(right[local]), float(gap[local]) / scale, rank)
+    return Difference(index, float(left[local]), float(right[local]), float(gaps[local]), rank)
 
 
 def fitting(value: Array, locals_: Sequence[Array], mesh: Mesh, floor: float = 0.0) -> Placement | None:
@@ -154,8 +171,7 @@ def fitting(value: Array, locals_: Sequence[Array], mesh: Mesh, floor: float = 0
     for placement in candidates(value.shape, [tensor.shape for tensor in locals_], mesh):
         if placement.partial and are_copies(locals_, placement, mesh):
             continue
-        worst = compare(value, locals_, placement, mesh, floor)
-        if worst is None or worst.is_rounding:
+        if is_held(value, locals_, placement, mesh, floor):
             return placement
     return None
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from rewright.ir.graph import Graph
@@ -32,6 +32,11 @@ class Ran:
     def is_different(self) -> bool:
         """Whether values (or placements) differ for certain."""
         return self.result.agrees is False
+
+    def wrong_of(self, failed: Collection[str]) -> list[str]:
+        """Those of some outputs that values show to be wrong; all of them where values show none."""
+        wrong = self.result.wrong_outputs if self.is_different else ()
+        return [name for name in failed if name in wrong] or list(failed)
 
     def expected_outputs(self, case: Case) -> dict[str, Placement]:
         """What is expected of the outputs, at the sizes of the twin."""

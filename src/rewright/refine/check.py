@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 
@@ -49,35 +49,58 @@ def attempt(
     laws: bool = True,
     repeat: bool = True,
     hopeless: Hopeless = lambda failed: False,
+    differ: Hopeless = lambda failed: False,
 ) -> Proof:
     """Lift both programs and relate every output; raises RewrightError for relations that do not fit.
 
-    With ``laws``, other normal forms are tried where the usual one does not relate all, unless it is ``hopeless``.
-    With ``repeat``, every layer is lifted by itself at last, so that a failure can be explained.
+    Args:
+        laws: try other normal forms where the usual one does not relate all, unless it is ``hopeless``.
+        repeat: lift every layer by itself at last, so that a failure can be explained.
+        differ: whether some of the outputs that are not related have other values. The programs are not equal then;
+            other normal forms, which may say more precisely why, are left for ``Proof.closer``.
     """
-    given = sequential, program, relations, expected, deadline
-    lift = partial(_lift, *given, walks=Walks())
+    lift = partial(_lift, sequential, program, relations, expected, deadline, walks=Walks())
+    other_forms = tuple(_laws(sequential, program)) if laws else ()
+
+    def given_up(failed: Collection[str]) -> bool:
+        return differ(failed) or hopeless(failed)
+
     with pause_garbage_collection():
         try:
-            proof = lift(reuse=True, contract=True, hopeless=hopeless)
+            proof = lift(reuse=True, contract=True, hopeless=given_up)
         except NotContracted:
             proof = None
-        if proof is None or (proof.failed and proof.lifter.contraction):
-            proof = lift(reuse=True, hopeless=hopeless)
-        laws = laws and bool(proof.failed) and not hopeless(proof.failed)
-        best: Law | None = None
-        for law in _laws(sequential, program) if laws else ():
-            other = lift(reuse=True, law=law)
-            if other.out_of_time or other.mismatch:
-                continue
-            if not other.failed:
-                return other
-            if len(other.failed) < len(proof.failed):
-                proof, best = other, law
-        if repeat and proof.failed and proof.lifter.steps["reused"]:
+        if proof is None or (proof.failed and proof.lifter.contraction and not given_up(proof.failed)):
+            proof = lift(reuse=True, hopeless=given_up)
+        refuted = bool(proof.failed) and differ(proof.failed)
+        found = proof if refuted or hopeless(proof.failed) else _closest(lift, other_forms, proof)
+        if found.failed and (found.lifter.contraction or (repeat and found.lifter.steps["reused"])):
             # Whoever explains the failure needs the value of every node; a layer lifted by itself may still relate.
-            return lift(reuse=False, law=best, hopeless=hopeless)
-    return proof
+            found = lift(reuse=False, law=found.law, hopeless=given_up)
+    if refuted and found.failed and other_forms and not hopeless(found.failed):
+        found.closer = partial(_closest_of_all, lift, other_forms, found)
+    return found
+
+
+def _closest(lift: Callable[..., Proof], laws: Iterable[Law], proof: Proof) -> Proof:
+    """The first proof under other normal forms that relates everything, else the one that relates most."""
+    best = proof
+    for law in laws if proof.failed else ():
+        other = lift(reuse=True, law=law)
+        if other.out_of_time or other.mismatch:
+            continue
+        if not other.failed:
+            return other
+        if len(other.failed) < len(best.failed):
+            best = other
+    return best
+
+
+def _closest_of_all(lift: Callable[..., Proof], laws: Iterable[Law], proof: Proof) -> Proof:
+    """The same with the value of every node."""
+    with pause_garbage_collection():
+        found = _closest(lift, laws, proof)
+        return lift(reuse=False, law=found.law) if found.failed else found
 
 
 def _laws(sequential: Graph, program: RankProgram) -> Iterator[Law]:

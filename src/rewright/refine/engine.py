@@ -164,6 +164,11 @@ class _Values:
         """Whether they show that nothing else would relate these outputs."""
         return is_hopeless(self.ran(), failed)
 
+    def differ(self, failed: Collection[str]) -> bool:
+        """Whether some of these outputs have other values than they should."""
+        wrong = self.ran().result.wrong_outputs
+        return self.ran().is_different and (not wrong or not set(failed).isdisjoint(wrong))
+
 
 @dataclass(frozen=True)
 class _Told:
@@ -188,7 +193,8 @@ def _answer(question: Question, asked: _Asked, drafts: Sequence[Draft] = ()) -> 
         case = _by_name(case, proof.pairing)
         values = _Values(case)
         given = case.relations, case.expected, asked.deadline
-        proof = attempt(case.sequential, case.program, *given, hopeless=values.are_hopeless)
+        judged = partial(attempt, hopeless=values.are_hopeless, differ=values.differ)
+        proof = judged(case.sequential, case.program, *given)
     told = _told(case, proof)
     mismatch = proof.mismatch
     if case.program.deadlock:  # it names the lines of groups too
@@ -323,7 +329,8 @@ class _Aim:
 
     def _tried(self, sequential: Graph, program: RankProgram, *, laws: bool = True, repeat: bool = True) -> Proof:
         given = self.case.relations, self.case.expected, self.deadline
-        return attempt(sequential, program, *given, laws=laws, repeat=repeat, hopeless=self.values.are_hopeless)
+        judged = partial(attempt, hopeless=self.values.are_hopeless, differ=self.values.differ)
+        return judged(sequential, program, *given, laws=laws, repeat=repeat)
 
 
 def _is_proof(proof: Proof) -> bool:
@@ -395,8 +402,7 @@ def _failed(case: Case, values: _Values, proof: Proof, asked: _Asked, told: _Tol
     told.stats.seconds["explain"] = time.perf_counter() - started
     status: Status = "refuted" if twin.agrees is False else "unknown"
     if status == "refuted":
-        wrong = [name for name in proof.failed if name in twin.wrong_outputs] or proof.failed
-        reason = f"{_said_of(wrong, proof, 'wrong')}: {twin.reason}"
+        reason = f"{_said_of(ran.wrong_of(proof.failed), proof, 'wrong')}: {twin.reason}"
     else:
         reason = f"{_said_of(proof.failed, proof, 'not related')}; {twin.reason}"
     about = told.assumptions, proof.relations, found, (*told.notes, *more), told.stats, reason

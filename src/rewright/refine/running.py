@@ -43,10 +43,12 @@ def compare(case: Case) -> Ran:
 def is_hopeless(ran: Ran, failed: Collection[str]) -> bool:
     """Whether values show that nothing else would relate these outputs, or no more than a few of them.
 
-    A few may be right by chance: behind a wrong activation the gradient of a bias of keys is zero all the same.
+    A few may be right by chance: behind a wrong activation the gradient of a bias of keys is zero all the same. Where
+    a program fails as it runs, none has a value.
     """
-    right = set(failed) - set(ran.result.wrong_outputs)
-    return ran.result.agrees is False and _OF_WHICH_ONE_IS_RIGHT * len(right) <= len(failed)
+    wrong = ran.result.wrong_outputs
+    right = set(failed) - set(wrong)
+    return ran.result.agrees is False and (not wrong or _OF_WHICH_ONE_IS_RIGHT * len(right) <= len(failed))
 
 
 def conclude_from_values(case: Case, ran: Ran, proof: Proof) -> Ran:

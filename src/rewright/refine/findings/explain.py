@@ -51,7 +51,11 @@ def spots_of(case: Case, proof: Proof, ran: Ran) -> list[Spot]:
     """The places where the programs part, as far as one run shows them, the most important first."""
     spots = list(_by_memory(case, proof, ran)) or list(_by_values(case, proof, ran))
     told = {name for spot in spots for name in spot.outputs}
-    spots.extend(_by_terms(case, proof, ran, [name for name in proof.failed if name not in told])[:_MOST_PLACES])
+    rest = [name for name in ran.wrong_of(proof.failed) if name not in told]
+    if rest and proof.closer is not None:
+        proof = proof.closer()
+        rest = [name for name in rest if name in proof.failed]
+    spots.extend(_by_terms(case, proof, ran, rest)[:_MOST_PLACES])
     if spots and spots[0].is_end:
         spots = [*_by_values(case, proof, ran, guess=True)] or spots
     if spots and ran.is_different and ran.twin is not None and not spots[0].is_sure:
@@ -83,7 +87,8 @@ def _by_values(case: Case, proof: Proof, ran: Ran, *, guess: bool = False) -> It
         found = search.first(remaining, expected, guess=guess) if search is not None and remaining else None
         if found is None or search is None or found.cost > CONVINCING:
             return
-        outputs = [name for name in _by_importance(proof.failed) if name in search.places.leads_to(found.place)]
+        reached = search.places.leads_to(found.place)
+        outputs = [name for name in _by_importance(ran.wrong_of(proof.failed)) if name in reached]
         if not set(outputs) & set(remaining):
             return
         remaining = [name for name in remaining if name not in outputs]

@@ -161,7 +161,7 @@ def _told(case: Case, proof: Proof, ran: Ran, spots: Sequence[Spot]) -> list[Fin
     if not ran.is_different:
         found = [replace(finding, kind="not_proved") for finding in found]
     told = {name for spot in spots for name in spot.outputs}
-    found.extend(output_finding(proof.relations[name]) for name in proof.failed if name not in told)
+    found.extend(output_finding(proof.relations[name]) for name in ran.wrong_of(proof.failed) if name not in told)
     example = ran.result.counterexample
     shown = [spot.outputs for spot in spots]
     small = smallest(case, ran) if example is not None else None
