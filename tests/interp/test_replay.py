@@ -7,8 +7,8 @@ import pytest
 
 from rewright.blame.editing import with_input
 from rewright.interp.ranks import run_ranks
-from rewright.interp.trial import Trial
 from rewright.interp.replay import Change, Replay
+from rewright.interp.trial import Trial
 from rewright.ir.operator import Unsupported
 from rewright.refine.twin.twin import make_twin
 from tests.programs import ALL

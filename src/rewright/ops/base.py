@@ -15,6 +15,7 @@ from rewright.ir.errors import RewrightError, TypeMismatch
 from rewright.ir.operator import Operator, Unsupported
 from rewright.ir.types import DType, TensorType
 from rewright.ops.facts import Facts, join, of_dtype
+from rewright.ops.sizes import Attributes, Axes, Sizes, nothing_said
 from rewright.terms.index import Index, result_index, variable
 from rewright.terms.scalar import Fixed, Fold, Scalar
 
@@ -123,6 +124,13 @@ class TensorOperator(Operator):
         is_pole = found.may_be_infinite and bool(operands) and not any(known.may_be_infinite for known in operands)
         is_undefined = found.nan and not any(known.nan for known in operands)
         return self.needs if is_pole or is_undefined else ""
+
+    def relate_sizes(self, sizes: Sizes, operands: Sequence[Axes], result: Axes) -> Attributes:
+        """Say how the sizes of the operands and of the result depend on each other, and which attributes are sizes.
+
+        By default they do not change.
+        """
+        return nothing_said(sizes, operands, result)
 
     def resize(self, operands: Sequence[TensorType], axis: int, size: Dim) -> TensorOperator:
         """The same operator for a result of another size along an axis.

@@ -32,6 +32,7 @@ from rewright.ops.base import (
 from rewright.ops.facts import Facts, join, of_values
 from rewright.ops.functions.intervals import reduce_facts
 from rewright.ops.leaf import Leaf
+from rewright.ops.sizes import Attributes, Axes, Size, Sizes, same_each, same_shape
 from rewright.terms.index import Index
 from rewright.terms.scalar import Scalar
 
@@ -52,6 +53,9 @@ class Collective(TensorOperator):
     def result(self, operand: TensorType) -> TensorType:
         """The type of the result for an operand, where it is another; raises TypeMismatch where they do not fit."""
         return operand
+
+    def relate_sizes(self, sizes: Sizes, operands: Sequence[Axes], result: Axes) -> Attributes:
+        return same_shape(sizes, operands, result)
 
     def compute(self, operands: Sequence[Array], real: Real) -> Array:
         raise RewrightError(f"{self.name} cannot be executed on one rank alone; execute the programs of all ranks")
@@ -99,6 +103,11 @@ def split(name: str, shape: Shape, axis: int, parts: int) -> Shape:
     return (*shape[:axis], part, *shape[axis + 1 :])
 
 
+def _even(sizes: Sizes, size: Size, count: int) -> tuple[Dim, ...]:
+    part = divide(sizes.value(size), count)
+    return () if part is None else (part,) * count
+
+
 @dataclass(frozen=True, slots=True)
 class AllReduce(GroupCollective, Combining):
     """Every rank of a group gets the combination of all tensors of the group."""
@@ -129,6 +138,14 @@ class AllGather(GroupCollective):
     posted: bool = False
     name: ClassVar[str] = "all_gather"
 
+    def relate_sizes(self, sizes: Sizes, operands: Sequence[Axes], result: Axes) -> Attributes:
+        for axis, (own, source) in enumerate(zip(result, operands[0], strict=True)):
+            if axis == self.dimension:
+                sizes.join(own, [source] * len(self.groups[0]))
+            else:
+                sizes.same(source, own)
+        return {}
+
     def result(self, operand: TensorType) -> TensorType:
         check_axes(self.name, "dimension", (self.dimension,), operand.rank)
         count = check_groups(self.name, self.groups)
@@ -149,6 +166,14 @@ class ReduceScatter(GroupCollective, Combining):
     posted: bool = False
     name: ClassVar[str] = "reduce_scatter"
     needs: ClassVar[str] = "it adds no infinities of opposite signs"
+
+    def relate_sizes(self, sizes: Sizes, operands: Sequence[Axes], result: Axes) -> Attributes:
+        for axis, (own, source) in enumerate(zip(result, operands[0], strict=True)):
+            if axis == self.dimension:
+                sizes.join(source, [own] * len(self.groups[0]))
+            else:
+                sizes.same(source, own)
+        return {}
 
     def result(self, operand: TensorType) -> TensorType:
         check_kind(self.name, self.kind, operand.dtype)
@@ -175,6 +200,21 @@ class AllToAll(GroupCollective):
     communicator: int = 0
     posted: bool = False
     name: ClassVar[str] = "all_to_all"
+
+    def relate_sizes(self, sizes: Sizes, operands: Sequence[Axes], result: Axes) -> Attributes:
+        source, count = operands[0], len(self.groups[0])
+        cut, joined = self.split_dimension, self.concat_dimension
+        kept = [axis for axis in range(len(source)) if axis not in (cut, joined)]
+        same_each(sizes, [source[axis] for axis in kept], [result[axis] for axis in kept])
+        if cut != joined:
+            sizes.join(source[cut], [result[cut]] * count)
+            sizes.join(result[joined], [source[joined]] * count)
+            return {}
+        sizes.part(result[cut], source[cut])
+        sends, receives = self.send_splits, self.receive_splits
+        sent = sizes.divide(source[cut], sends or _even(sizes, source[cut], count))
+        received = sizes.divide(result[cut], receives or _even(sizes, result[cut], count))
+        return {"send_splits": sends and sent, "receive_splits": receives and received}
 
     def result(self, operand: TensorType) -> TensorType:
         check_axes(self.name, "split_dimension", (self.split_dimension,), operand.rank)
@@ -265,6 +305,9 @@ class Recv(Message, Leaf):
     tensor: TensorType
     name: ClassVar[str] = "recv"
     arity: ClassVar[int | None] = 0
+
+    def relate_sizes(self, sizes: Sizes, operands: Sequence[Axes], result: Axes) -> Attributes:
+        return Leaf.relate_sizes(self, sizes, operands, result)
 
     def infer(self, operands: Sequence[TensorType]) -> TensorType:
         check_count(self.name, operands, 0)

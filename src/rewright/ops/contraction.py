@@ -24,6 +24,7 @@ from rewright.ops.base import (
     fold_over,
 )
 from rewright.ops.facts import Facts, multiply, repeated_sum
+from rewright.ops.sizes import Attributes, Axes, Sizes, same_each
 from rewright.terms.index import Index
 from rewright.terms.scalar import Apply, Read, Scalar
 
@@ -79,6 +80,16 @@ class DotGeneral(TensorOperator):
         lefts = tuple(a for a in range(lhs_rank) if a not in self.lhs_batch and a not in self.lhs_contracting)
         rights = tuple(a for a in range(rhs_rank) if a not in self.rhs_batch and a not in self.rhs_contracting)
         return lefts, rights
+
+    def relate_sizes(self, sizes: Sizes, operands: Sequence[Axes], result: Axes) -> Attributes:
+        left, right = operands
+        paired = zip(self.lhs_batch + self.lhs_contracting, self.rhs_batch + self.rhs_contracting, strict=True)
+        for a, b in paired:
+            sizes.same(left[a], right[b])
+        free = self.free_axes(len(left), len(right))
+        kept = [*(left[a] for a in (*self.lhs_batch, *free[0])), *(right[b] for b in free[1])]
+        same_each(sizes, kept, result)
+        return {}
 
     def compute(self, operands: Sequence[Array], real: Real) -> Array:
         left, right = operands

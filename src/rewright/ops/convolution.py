@@ -29,6 +29,7 @@ from rewright.ops.base import (
 from rewright.ops.facts import Facts, join, multiply, of_values, repeated_sum
 from rewright.ops.layout import dilate, dilation_demands
 from rewright.ops.reduction import window_count, window_demands
+from rewright.ops.sizes import Attributes, Axes, Sizes, same_each
 from rewright.terms.index import Index, quotient, remainder
 from rewright.terms.scalar import Apply, Condition, Fixed, IsZero, Read, Scalar, all_of, at_least, choose, less_than
 
@@ -94,6 +95,16 @@ class Convolution(TensorOperator):
             found += (*dilation_demands(size, spread), *dilation_demands(width, reach))
             found += window_demands(dilate(size, spread) + low + high, dilate(width, reach))[1:]
         return tuple(found)
+
+    def relate_sizes(self, sizes: Sizes, operands: Sequence[Axes], result: Axes) -> Attributes:
+        source, kernel = operands
+        sizes.fix((*source[2:], *kernel[2:], *result[2:]))
+        sizes.same(source[0], result[0])
+        if self.feature_groups == 1:
+            same_each(sizes, (source[1], kernel[0]), (kernel[1], result[1]))
+        else:
+            sizes.fix((source[1], kernel[0], kernel[1], result[1]))
+        return {}
 
     def compute(self, operands: Sequence[Array], real: Real) -> Array:
         operand, kernel = operands

@@ -11,6 +11,7 @@ from rewright.ir.errors import TypeMismatch
 from rewright.ir.operator import Unsupported
 from rewright.ir.types import TensorType
 from rewright.ops.base import Array, Demand, Real, TensorOperator, check_demands, check_same_dtype, replace_size, static
+from rewright.ops.sizes import Attributes, Axes, Sizes, same_each
 from rewright.terms.index import Index, element
 from rewright.terms.scalar import Apply, Condition, Fixed, Number, Read, Scalar, all_of, at_least, choose, less_than
 
@@ -42,6 +43,11 @@ class DynamicSlice(TensorOperator):
         found = [Demand("sizes of at least 0", 0, size) for size in self.sizes]
         pairs = zip(self.sizes, operands[0].shape, strict=True)
         return (*found, *(Demand("a block within the operand", size, available) for size, available in pairs))
+
+    def relate_sizes(self, sizes: Sizes, operands: Sequence[Axes], result: Axes) -> Attributes:
+        for own, source in zip(result, operands[0], strict=True):
+            sizes.part(own, source)
+        return {"sizes": tuple(map(sizes.whole, result))}
 
     def compute(self, operands: Sequence[Array], real: Real) -> Array:
         sizes = static(self.name, self.sizes)
@@ -81,6 +87,12 @@ class DynamicUpdateSlice(Update):
     def demands(self, operands: Sequence[TensorType]) -> tuple[Demand, ...]:
         pairs = zip(operands[1].shape, operands[0].shape, strict=True)
         return tuple(Demand("an update within the operand", size, available) for size, available in pairs)
+
+    def relate_sizes(self, sizes: Sizes, operands: Sequence[Axes], result: Axes) -> Attributes:
+        same_each(sizes, operands[0], result)
+        for part, source in zip(operands[1], operands[0], strict=True):
+            sizes.part(part, source)
+        return {}
 
     def compute(self, operands: Sequence[Array], real: Real) -> Array:
         result = operands[0].copy()

@@ -14,6 +14,7 @@ from rewright.ops.base import Array, Real, TensorOperator, array_dtype, check_co
 from rewright.ops.facts import Facts, fits, of_dtype, whole_limit
 from rewright.ops.functions.intervals import convert_facts, integral
 from rewright.ops.functions.record import Dtypes, ScalarFunction
+from rewright.ops.sizes import Attributes, Axes, Sizes, same_shape
 from rewright.terms.index import Index
 from rewright.terms.scalar import Apply, Read, Scalar
 
@@ -65,6 +66,9 @@ class Elementwise(TensorOperator):
         allowed = "any" if self.scalar is None else self.scalar.operands.dtypes
         if not _allows(allowed, dtype):
             raise TypeMismatch(f"{self.name} is defined on {_DTYPE_NAMES[allowed]} and got {dtype.value}")
+
+    def relate_sizes(self, sizes: Sizes, operands: Sequence[Axes], result: Axes) -> Attributes:
+        return same_shape(sizes, operands, result)
 
     def compute(self, operands: Sequence[Array], real: Real) -> Array:
         record = self.scalar if self.integer is None or operands[0].dtype.kind == "f" else self.integer

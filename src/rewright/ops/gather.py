@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from rewright.ops.base import (
     replace_size,
     static,
 )
+from rewright.ops.sizes import Attributes, Axes, Sizes, same_each
 from rewright.terms.index import Index, element
 from rewright.terms.scalar import Read, Scalar
 
@@ -80,6 +81,22 @@ class Gather(TensorOperator):
         """Operand axes that are kept in the result, in order."""
         dropped = self.collapsed_slice_dims + self.operand_batching_dims
         return tuple(axis for axis in range(rank) if axis not in dropped)
+
+    def relate_sizes(self, sizes: Sizes, operands: Sequence[Axes], result: Axes) -> Attributes:
+        source, indices = operands
+        places = iter([own for axis, own in enumerate(result) if axis in self.offset_dims])
+        slices = list[Any](self.slice_sizes)
+        for axis in self.window_axes(len(source)):
+            own = next(places)
+            sizes.chosen(own, source[axis])
+            slices[axis] = sizes.whole(own)
+        relate_indices(
+            sizes,
+            [own for axis, own in enumerate(result) if axis not in self.offset_dims],
+            (source, self.operand_batching_dims),
+            (indices, self.start_indices_batching_dims, self.index_vector_dim),
+        )
+        return {"slice_sizes": tuple(slices)}
 
     def compute(self, operands: Sequence[Array], real: Real) -> Array:
         operand, indices = operands
@@ -174,6 +191,20 @@ def check_batching(
     for mine, other in zip(operand_axes, index_axes, strict=True):
         if operand.shape[mine] != indices.shape[other]:
             raise TypeMismatch(f"{name} batching axes differ in size: {operand} axis {mine}, {indices} axis {other}")
+
+
+def relate_indices(
+    sizes: Sizes, batch: Axes, source: tuple[Axes, Sequence[int]], indices: tuple[Axes, Sequence[int], int]
+) -> None:
+    """Say which sizes are one where index vectors, along the last axis named, are read for each element of a batch.
+
+    ``source`` and ``indices`` come with the axes that they have in common.
+    """
+    operand, shared = source
+    vectors, own, vector_axis = indices
+    same_each(sizes, [size for axis, size in enumerate(vectors) if axis != vector_axis], batch)
+    same_each(sizes, [operand[axis] for axis in shared], [vectors[axis] for axis in own])
+    sizes.fix(vectors[vector_axis : vector_axis + 1])
 
 
 def index_columns(indices: Array, vector_axis: int) -> list[Array]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from rewright.ops.base import (
     static,
 )
 from rewright.ops.digits import reshaped_index
+from rewright.ops.sizes import Attributes, Axes, Sizes, same_each, same_shape
 from rewright.terms.index import Index, quotient, remainder
 from rewright.terms.scalar import Condition, IsZero, Read, Scalar, all_of, at_least, choose, less_than
 
@@ -83,6 +84,12 @@ class BroadcastInDim(Lossless):
                 )
         return operand.with_shape(self.shape)
 
+    def relate_sizes(self, sizes: Sizes, operands: Sequence[Axes], result: Axes) -> Attributes:
+        for source, axis in zip(operands[0], self.dimensions, strict=True):
+            if sizes.value(source) == self.shape[axis]:
+                sizes.same(source, result[axis])
+        return {"shape": tuple(map(sizes.whole, result))}
+
     def compute(self, operands: Sequence[Array], real: Real) -> Array:
         shape = static(self.name, self.shape)
         placed = [1] * len(shape)
@@ -118,6 +125,10 @@ class Reshape(Rearrangement):
             )
         return operands[0].with_shape(self.shape)
 
+    def relate_sizes(self, sizes: Sizes, operands: Sequence[Axes], result: Axes) -> Attributes:
+        sizes.regroup(operands[0], result)
+        return {"shape": tuple(map(sizes.whole, result))}
+
     def compute(self, operands: Sequence[Array], real: Real) -> Array:
         return operands[0].reshape(static(self.name, self.shape))
 
@@ -143,6 +154,10 @@ class Transpose(Rearrangement):
         if sorted(self.permutation) != list(range(operand.rank)):
             raise TypeMismatch(f"transpose by {self.permutation} is no permutation of the {operand.rank} axes")
         return operand.with_shape(tuple(operand.shape[axis] for axis in self.permutation))
+
+    def relate_sizes(self, sizes: Sizes, operands: Sequence[Axes], result: Axes) -> Attributes:
+        same_each(sizes, [operands[0][axis] for axis in self.permutation], result)
+        return {}
 
     def compute(self, operands: Sequence[Array], real: Real) -> Array:
         return operands[0].transpose(self.permutation)
@@ -181,6 +196,11 @@ class Slice(View):
             found.append(Demand("the limit within the axis", high, size))
             found.append(Demand("a stride of at least 1", 1, step))
         return tuple(found)
+
+    def relate_sizes(self, sizes: Sizes, operands: Sequence[Axes], result: Axes) -> Attributes:
+        cut = zip(result, operands[0], self.start, self.limit, self.stride, strict=True)
+        start, limit = zip(*(sizes.slice(*axis) for axis in cut), strict=True) if result else ((), ())
+        return {"start": start, "limit": limit}
 
     def compute(self, operands: Sequence[Array], real: Real) -> Array:
         start, limit = static(self.name, self.start), static(self.name, self.limit)
@@ -242,6 +262,15 @@ class Pad(Layout):
             found += dilation_demands(size, between + 1)
             found.append(Demand("at least 0 elements left", 0, low + high + dilate(size, between + 1)))
         return tuple(found)
+
+    def relate_sizes(self, sizes: Sizes, operands: Sequence[Axes], result: Axes) -> Attributes:
+        low, high = list[Any](self.low), list[Any](self.high)
+        for axis, (own, source) in enumerate(zip(result, operands[0], strict=True)):
+            if self.interior[axis]:
+                sizes.fix((own, source))
+            else:
+                low[axis], high[axis] = sizes.pad(own, source, self.low[axis], self.high[axis])
+        return {"low": tuple(low), "high": tuple(high)}
 
     def compute(self, operands: Sequence[Array], real: Real) -> Array:
         low, high = static(self.name, self.low), static(self.name, self.high)
@@ -312,6 +341,15 @@ class Concatenate(Layout):
             total = total + other.shape[axis]
         return first.with_shape((*first.shape[:axis], total, *first.shape[axis + 1 :]))
 
+    def relate_sizes(self, sizes: Sizes, operands: Sequence[Axes], result: Axes) -> Attributes:
+        for axis, own in enumerate(result):
+            parts = [operand[axis] for operand in operands]
+            if axis == self.dimension:
+                sizes.join(own, parts)
+            else:
+                same_each(sizes, parts, [own] * len(parts))
+        return {}
+
     def compute(self, operands: Sequence[Array], real: Real) -> Array:
         return np.concatenate(operands, axis=self.dimension)
 
@@ -348,6 +386,9 @@ class Reverse(Rearrangement):
         check_count(self.name, operands, 1)
         check_axes(self.name, "dimension", self.dimensions, operands[0].rank)
         return operands[0]
+
+    def relate_sizes(self, sizes: Sizes, operands: Sequence[Axes], result: Axes) -> Attributes:
+        return same_shape(sizes, operands, result)
 
     def compute(self, operands: Sequence[Array], real: Real) -> Array:
         return np.flip(operands[0], self.dimensions)

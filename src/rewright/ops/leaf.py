@@ -24,6 +24,7 @@ from rewright.ops.base import (
     wrap_integer,
 )
 from rewright.ops.facts import INF, Facts, facts_between, of_values
+from rewright.ops.sizes import Attributes, Axes, Sizes
 from rewright.terms.index import Index
 from rewright.terms.scalar import Apply, Fixed, Number, Scalar, Table
 
@@ -34,6 +35,9 @@ class Leaf(TensorOperator):
     __slots__ = ()
     arity: ClassVar[int | None] = 0
     tensor: TensorType
+
+    def relate_sizes(self, sizes: Sizes, operands: Sequence[Axes], result: Axes) -> Attributes:
+        return {"tensor": tuple(map(sizes.whole, result))}
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -30,6 +30,7 @@ from rewright.ops.base import (
 )
 from rewright.ops.facts import Facts, join, of_values
 from rewright.ops.functions.intervals import reduce_facts
+from rewright.ops.sizes import Attributes, Axes, Sizes, same_each
 from rewright.terms.index import Index
 from rewright.terms.scalar import Condition, Fixed, Read, Scalar, all_of, at_least, choose, less_than
 
@@ -51,6 +52,11 @@ class Reduce(Combining):
         check_axes(self.name, "dimension", self.dimensions, operand.rank)
         check_kind(self.name, self.kind, operand.dtype)
         return operand.with_shape(tuple(n for axis, n in enumerate(operand.shape) if axis not in self.dimensions))
+
+    def relate_sizes(self, sizes: Sizes, operands: Sequence[Axes], result: Axes) -> Attributes:
+        kept = [source for axis, source in enumerate(operands[0]) if axis not in self.dimensions]
+        same_each(sizes, kept, result)
+        return {}
 
     def compute(self, operands: Sequence[Array], real: Real) -> Array:
         return reduce_axes(self.kind, operands[0], self.dimensions)
@@ -137,6 +143,16 @@ class ReduceWindow(Combining):
         for size, window, (low, high) in zip(operands[0].shape, self.window, self.padding, strict=True):
             found += window_demands(size + low + high, window)
         return (*found, *(Demand("strides of at least 1", 1, stride) for stride in self.strides))
+
+    def relate_sizes(self, sizes: Sizes, operands: Sequence[Axes], result: Axes) -> Attributes:
+        window, padding = list[Any](self.window), list[Any](self.padding)
+        for axis, (own, source) in enumerate(zip(result, operands[0], strict=True)):
+            if self.strides[axis] != 1:
+                sizes.fix((own, source))
+            else:
+                window[axis], *added = sizes.slide(own, source, self.window[axis], *self.padding[axis])
+                padding[axis] = tuple(added)
+        return {"window": tuple(window), "padding": tuple(padding)}
 
     def compute(self, operands: Sequence[Array], real: Real) -> Array:
         operand = operands[0]

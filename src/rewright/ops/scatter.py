@@ -35,8 +35,10 @@ from rewright.ops.gather import (
     drop_axis,
     full_indices,
     index_columns,
+    relate_indices,
     start_indices,
 )
+from rewright.ops.sizes import Attributes, Axes, Sizes, same_each
 from rewright.terms.index import Index
 from rewright.terms.scalar import (
     Absent,
@@ -128,6 +130,20 @@ class Scatter(Update, Combining):
     def batch_axes(self, update_rank: int) -> tuple[int, ...]:
         """Axes of the updates that count index vectors, in order."""
         return tuple(axis for axis in range(update_rank) if axis not in self.update_window_dims)
+
+    def relate_sizes(self, sizes: Sizes, operands: Sequence[Axes], result: Axes) -> Attributes:
+        source, indices, updates = operands
+        same_each(sizes, source, result)
+        window = self.window_axes(len(source))
+        for axis, own in zip(window, [updates[axis] for axis in self.update_window_dims], strict=True):
+            sizes.chosen(own, source[axis])
+        relate_indices(
+            sizes,
+            [updates[axis] for axis in self.batch_axes(len(updates))],
+            (source, self.input_batching_dims),
+            (indices, self.scatter_indices_batching_dims, self.index_vector_dim),
+        )
+        return {}
 
     def compute(self, operands: Sequence[Array], real: Real) -> Array:
         operand, indices, updates = operands

@@ -24,6 +24,7 @@ from rewright.ops.base import (
     static,
 )
 from rewright.ops.facts import INF, Facts, facts_between
+from rewright.ops.sizes import Attributes, Axes, Sizes, same_each, same_shape
 from rewright.terms.index import Index, Variable, as_index, element, variable
 from rewright.terms.scalar import (
     Absent,
@@ -63,6 +64,9 @@ class Sort(Ordering):
         check_count(self.name, operands, 1)
         check_axes(self.name, "dimension", (self.dimension,), operands[0].rank)
         return _result_type(self.name, operands[0], self.result)
+
+    def relate_sizes(self, sizes: Sizes, operands: Sequence[Axes], result: Axes) -> Attributes:
+        return same_shape(sizes, operands, result)
 
     def compute(self, operands: Sequence[Array], real: Real) -> Array:
         return sort_along(operands[0], self.dimension, self.descending, self.result)
@@ -107,6 +111,11 @@ class TopK(Ordering):
     def demands(self, operands: Sequence[TensorType]) -> tuple[Demand, ...]:
         last = operands[0].shape[-1]
         return Demand("k of at least 0", 0, self.k), Demand("k within the last axis", self.k, last)
+
+    def relate_sizes(self, sizes: Sizes, operands: Sequence[Axes], result: Axes) -> Attributes:
+        same_each(sizes, operands[0][:-1], result[:-1])
+        sizes.chosen(result[-1], operands[0][-1])
+        return {"k": sizes.whole(result[-1])}
 
     def compute(self, operands: Sequence[Array], real: Real) -> Array:
         (count,) = static(self.name, (self.k,))

@@ -1,23 +1,44 @@
 """Sizes that must be equal, equations between them, and what the equations leave free.
 
-Every size of a program is a *place*. Operators make places one or relate them by an equation
-(:mod:`rewright.rules.size_relations`). What the equations leave open is free; a place for which they leave one number
-only keeps the number that it has.
+Every size of a program is a *place*. Operators say which places are one and relate others by an equation
+(:mod:`rewright.ops.sizes`). What the equations leave open is free; a place for which they leave one number only keeps
+the number that it has.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field
 from itertools import combinations, count
 from math import gcd
-from typing import Any
+from typing import Any, cast
 
+from rewright import ops
 from rewright.ir.dims import Dim, SizeExpr, divide, product, symbol
+from rewright.ir.graph import Graph
+from rewright.ops.base import TensorOperator
+from rewright.ops.sizes import Attributes, Axes, Sizes
 
 Place = int
 Term = tuple[int, tuple[Place, ...]]
 """A coefficient and the places whose product it multiplies."""
+
+
+@dataclass(frozen=True)
+class Shifted:
+    """An attribute that is a place plus a number."""
+
+    place: Place
+    offset: int = 0
+
+
+@dataclass(frozen=True)
+class Sized:
+    """One node: the places of its result, and its attributes that are sizes."""
+
+    result: tuple[Place, ...]
+    attributes: Attributes = field(default_factory=dict[str, Any])
 
 
 class Solution:
@@ -85,7 +106,89 @@ class Places:
         """A sum of products of sizes is nothing."""
         self._equations.append(list(terms))
 
-    def cut(self, whole: Place, at: Dim) -> Place:
+    def whole(self, size: Place) -> Shifted:
+        """An attribute that is a size."""
+        return Shifted(size)
+
+    def regroup(self, before: Axes, after: Axes) -> None:
+        """Runs of axes with equal products, as short as possible; one axis that stays is one size."""
+        while before and after:
+            ends = (
+                (i, j)
+                for total in range(2, len(before) + len(after) + 1)
+                for i in range(max(1, total - len(after)), min(len(before), total - 1) + 1)
+                for j in [total - i]
+                if product(map(self.value, before[:i])) == product(map(self.value, after[:j]))
+            )
+            i, j = next(ends, (len(before), len(after)))
+            first, second = ([p for p in run if self.value(p) != 1] for run in (before[:i], after[:j]))
+            if len(first) == len(second) == 1:
+                self.same(first[0], second[0])
+            else:
+                self.vanishes((1, tuple(first)), (-1, tuple(second)))
+            before, after = before[i:], after[j:]
+
+    def slice(self, result: Place, source: Place, low: Dim, high: Dim, step: int) -> tuple[Shifted, Shifted]:
+        """What is cut at one number is cut at one position at all sizes."""
+        size, all_ = self.value(result), self.value(source)
+        limit = self._cut(source, high)
+        if step == 1:
+            if size == all_:
+                self.same(source, result)
+            else:
+                self._part(source, low, high, result)
+            return Shifted(self._cut(source, low)), Shifted(limit)
+        if high == all_ and all_ == step * size:
+            self.vanishes((1, (source,)), (-step, (result,)))
+        else:
+            self.fix((source, limit, result))
+        return Shifted(self.constant(low)), Shifted(limit)
+
+    def pad(self, result: Place, source: Place, low: Dim, high: Dim) -> tuple[Shifted, Shifted]:
+        """What is added is free; what is taken away stays a number."""
+        ends = [self.new(n) if isinstance(n, int) and n > 0 else self.constant(n) for n in (low, high)]
+        if low == high == 0:
+            self.same(source, result)
+        self.vanishes((1, (result,)), (-1, (source,)), (-1, (ends[0],)), (-1, (ends[1],)))
+        return Shifted(ends[0]), Shifted(ends[1])
+
+    def join(self, result: Place, parts: Axes) -> None:
+        """Each part lies between two positions."""
+        low: Dim = 0
+        for part in parts:
+            high = low + self.value(part)
+            if high != low:
+                self._part(result, low, high, part)
+            low = high
+
+    def divide(self, source: Place, lengths: Iterable[Dim]) -> tuple[Dim, ...]:
+        """Where the parts of an axis are numbers, so is the axis."""
+        self.fix((source,))
+        return tuple(lengths)
+
+    def slide(self, result: Place, source: Place, width: Dim, low: Dim, high: Dim) -> tuple[Any, Any, Any]:
+        """A window over one element, or over all elements up to one or from one on, leaves the size free."""
+        size = self.value(source)
+        if width == 1 and low == high == 0:
+            self.same(source, result)
+            return 1, 0, 0
+        if width == size and sorted(map(str, (low, high))) == sorted(("0", str(size - 1))):
+            self.same(source, result)
+            before = Shifted(source, -1)
+            return (Shifted(source), 0, before) if low == 0 else (Shifted(source), before, 0)
+        self.fix((source, result))
+        return width, low, high
+
+    def part(self, part: Place, source: Place) -> None:
+        """All of the axis, where it is as much in the programs as they are."""
+        if self.value(part) == self.value(source):
+            self.same(source, part)
+
+    def chosen(self, count: Place, source: Place) -> None:
+        """The same."""
+        self.part(count, source)
+
+    def _cut(self, whole: Place, at: Dim) -> Place:
         """A position on an axis; what is cut at one number is cut at one position at all sizes."""
         if at in (0, self.value(whole)):
             return whole if at else self.constant(0)
@@ -94,15 +197,14 @@ class Places:
             known = self._cuts[whole, at] = self.new(at)
         return known
 
-    def part(self, whole: Place, low: Dim, high: Dim, own: Place | None = None) -> Place:
-        """The size of what lies between two positions on an axis, which may be known by a place of its ``own``."""
+    def _part(self, whole: Place, low: Dim, high: Dim, own: Place) -> None:
+        """A place is the size of what lies between two positions on an axis."""
         known = self._known(self._parts, whole, low, high)
         if known is None:
-            known = self._parts[whole, low, high] = self.new(high - low) if own is None else own
-            self.vanishes((1, (self.cut(whole, high),)), (-1, (self.cut(whole, low),)), (-1, (known,)))
-        elif own is not None:
+            self._parts[whole, low, high] = own
+            self.vanishes((1, (self._cut(whole, high),)), (-1, (self._cut(whole, low),)), (-1, (own,)))
+        else:
             self.same(known, own)
-        return known
 
     def _known(self, places: Mapping[tuple[Any, ...], Place], whole: Place, *where: Dim) -> Place | None:
         root = self._root(whole)
@@ -145,6 +247,19 @@ class Places:
                 known[name] = substitute(known[name], found)
             known.update(found)
         return Solution(now, values, taken)
+
+
+def places_of(graph: Graph, places: Places, inputs: dict[str, tuple[Place, ...]]) -> list[Sized]:
+    """The places of every node of a program; inputs of one name are one tensor, also over several programs."""
+    found: list[Sized] = []
+    sizes: Sizes = places
+    for node in graph.nodes:
+        own = tuple(map(places.new, node.type.shape))
+        if isinstance(node.op, ops.Input):
+            own = inputs.setdefault(node.op.label, own)
+        related = cast(TensorOperator, node.op).relate_sizes(sizes, [found[p].result for p in node.operands], own)
+        found.append(Sized(own, related))
+    return found
 
 
 def _reduced(rest: Dim) -> Dim:

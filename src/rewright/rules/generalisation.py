@@ -22,10 +22,10 @@ from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph, Node
 from rewright.ir.operator import Operator
 from rewright.ir.types import DType
-from rewright.rules.free_sizes import Place, Places, substitute
+from rewright.ops.sizes import with_sizes
+from rewright.rules.free_sizes import Place, Places, Shifted, Sized, places_of, substitute
 from rewright.rules.reading import Counted, Given, Number, Sides, Values, Where, canonical, inverse, with_operators
 from rewright.rules.scheme import Scheme
-from rewright.rules.size_relations import Attribute, Shifted, Sized, sized
 from rewright.terms.normal.prove import prove
 
 _PLAIN = (0, 1, -1)
@@ -97,7 +97,7 @@ def _schemes(sides: Sides, shared: Mapping[_Key, str], fixed: Sequence[Sequence[
 def _placed(sides: Sides, shared: Mapping[_Key, str]) -> tuple[Places, list[list[Sized]]]:
     """The places of both programs, which have a result of one shape."""
     places, inputs = Places(), dict[str, tuple[Place, ...]]()
-    found = [sized(graph, places, inputs) for graph in sides]
+    found = [places_of(graph, places, inputs) for graph in sides]
     results = [own[next(iter(graph.outputs.values()))].result for own, graph in zip(found, sides, strict=True)]
     for a, b in zip(*results, strict=True):
         places.same(a, b)
@@ -160,18 +160,14 @@ def _relate_tables(sides: Sides, found: Sequence[list[Sized]], places: Places, s
 def _with_sizes(graph: Graph, own: Sequence[Sized], size: Any, shared: Mapping[_Key, str]) -> Graph | None:
     """The program with expressions for its sizes and inputs for shared tables; None where these do not fit."""
 
-    def attribute(value: Attribute) -> Any:
-        if isinstance(value, Shifted):
-            return size(value.place) + value.offset
-        return tuple(map(attribute, cast("tuple[Any, ...]", value))) if isinstance(value, tuple) else size(value)
+    def in_free_sizes(mark: Shifted) -> Dim:
+        return size(mark.place) + mark.offset
 
     def operator(position: int, node: Node, places: Sized) -> Operator:
-        changed = {name: attribute(value) for name, value in places.attributes.items()}
-        if "tensor" in changed:
-            changed["tensor"] = node.type.with_shape(changed["tensor"])
+        found = with_sizes(node.op, places.attributes, in_free_sizes)
         if isinstance(node.op, ops.Constant) and len(node.op.values) > 1 and _key(node.op) in shared:
-            return ops.Input(f"table {position}", changed["tensor"])
-        return cast(Operator, replace(cast(Any, node.op), **changed)) if changed else node.op
+            return ops.Input(f"table {position}", cast(ops.Constant, found).tensor)
+        return found
 
     nodes = enumerate(zip(graph.nodes, own, strict=True))
     return with_operators(graph, (operator(position, node, places) for position, (node, places) in nodes))

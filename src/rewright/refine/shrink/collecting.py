@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 from rewright import ops
 from rewright.analysis.meetings import Meeting, Schedule
 from rewright.ir.graph import Graph
 from rewright.ir.placement import Placement, RankProgram
+from rewright.ops.base import TensorOperator
 from rewright.refine.shrink.counting import Values
-from rewright.refine.shrink.relations import NodeAxes, number, relate_node
-from rewright.refine.shrink.space import AxisSpace
+from rewright.refine.shrink.space import AxisSpace, number
 
 
 def collect(sequential: Graph, program: RankProgram, schedule: Schedule) -> AxisSpace:
     """The axes of the sequential graph (number 0) and of the ranks (1 + rank), with all relations between them."""
     graphs = (sequential, *program.graphs)
     space = AxisSpace(graphs)
-    for graph, offsets in zip(graphs, space.offsets, strict=True):
+    for graph, offsets, attributes in zip(graphs, space.offsets, space.attributes, strict=True):
         values = Values(space, graph, offsets)
+        axes = [range(first, first + node.type.rank) for first, node in zip(offsets, graph.nodes, strict=True)]
         for position, node in enumerate(graph.nodes):
-            relate_node(NodeAxes(space, graph, offsets, node, position))
+            op = cast(TensorOperator, node.op)
+            attributes.append(op.relate_sizes(space, [axes[p] for p in node.operands], axes[position]))
             values.relate(position)
     for step in schedule:
         if isinstance(step, Meeting):

@@ -49,14 +49,14 @@ class Values:
         elif isinstance(op, ops.Multiply):
             self._product(node, own)
         elif isinstance(op, ops.Binary) and not isinstance(op, ops.Linear | ops.Extremum):
-            self.space.pin([own, *(self.entry(p) for p in node.operands)])
+            self.space.fix([own, *(self.entry(p) for p in node.operands)])
         elif isinstance(op, ops.Reduce | ops.ReduceWindow) and op.kind == "sum":
             self._count(node, own)
 
     def _constant(self, op: ops.Constant, own: int) -> None:
         values = {int(value) for value in op.values}
         if len(values) > MOST_TABLE_VALUES:
-            self.space.pin((own,))
+            self.space.fix((own,))
         else:
             self.space.constants.extend((own, value) for value in sorted(values) if value > 0)
 
@@ -66,7 +66,7 @@ class Values:
             if self._is_flag(node.operands[flag]):
                 self.space.link(own, self.entry(node.operands[other]))
                 return
-        self.space.pin([own, *(self.entry(p) for p in node.operands)])
+        self.space.fix([own, *(self.entry(p) for p in node.operands)])
 
     def _is_flag(self, position: int) -> bool:
         node = self.graph.nodes[position]
@@ -80,7 +80,7 @@ class Values:
         """Sums of flags along an axis are positions along it."""
         op, source = node.op, node.operands[0]
         if not self._is_flag(source):
-            self.space.pin((own, self.entry(source)))
+            self.space.fix((own, self.entry(source)))
         elif isinstance(op, ops.Reduce):
             moving = op.dimensions
             if len(moving) == 1:

@@ -62,8 +62,8 @@ def _rewritten(
 ) -> tuple[tuple[Graph, ...], list[Failure]]:
     small: list[Graph] = []
     failures: list[Failure] = []
-    for graph, offsets in zip(graphs, space.offsets, strict=True):
-        rewritten, failed = Rewriter(graph, offsets, solution).rewrite()
+    for graph, offsets, attributes in zip(graphs, space.offsets, space.attributes, strict=True):
+        rewritten, failed = Rewriter(graph, offsets, attributes, solution).rewrite()
         small.append(rewritten)
         failures.extend(failed)
     return tuple(small), failures

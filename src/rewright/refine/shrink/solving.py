@@ -188,7 +188,7 @@ def _agree(space: AxisSpace, left: Merge, right: Merge) -> bool:
         return not same
     if max(a, b) % min(a, b):
         fresh = {left.inner, left.outer, right.inner, right.outer} - space.pins
-        space.pin(fresh)
+        space.fix(fresh)
         return bool(fresh)
     large, small = (left, right) if a > b else (right, left)
     _split_inner(space, large, small.inner)
