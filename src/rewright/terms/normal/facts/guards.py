@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal, Union
+from typing import ClassVar, Literal, Union
 
 from rewright.terms.normal.polynomials.atoms import (
     NO_NAMES,
@@ -97,16 +97,12 @@ class Infinite:
     """Plus or minus infinity: no element of the field, so that it never cancels."""
 
     sign: Literal[1, -1]
+    free: ClassVar[frozenset[str]] = NO_NAMES
 
     @property
     def key(self) -> bytes:
         """The digest of the structure."""
         return digest("infinite", str(self.sign))
-
-    @property
-    def free(self) -> frozenset[str]:
-        """No symbols."""
-        return NO_NAMES
 
     def __str__(self) -> str:
         return "inf" if self.sign > 0 else "-inf"
@@ -116,15 +112,8 @@ class Infinite:
 class Missing:
     """No value: the identity of a fold of kind ``last``."""
 
-    @property
-    def key(self) -> bytes:
-        """The digest of the structure."""
-        return digest("missing")
-
-    @property
-    def free(self) -> frozenset[str]:
-        """No symbols."""
-        return NO_NAMES
+    key: ClassVar[bytes] = digest("missing")
+    free: ClassVar[frozenset[str]] = NO_NAMES
 
     def __str__(self) -> str:
         return "absent"
@@ -134,15 +123,8 @@ class Missing:
 class NotANumber:
     """What two infinities that cancel give, and all that is computed from it."""
 
-    @property
-    def key(self) -> bytes:
-        """The digest of the structure."""
-        return digest("not a number")
-
-    @property
-    def free(self) -> frozenset[str]:
-        """No symbols."""
-        return NO_NAMES
+    key: ClassVar[bytes] = digest("not a number")
+    free: ClassVar[frozenset[str]] = NO_NAMES
 
     def __str__(self) -> str:
         return "nan"
