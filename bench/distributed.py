@@ -14,7 +14,8 @@ from bench.schedules import programs as schedules
 from rewright.frontends.capture import capture, capture_ranks
 from rewright.ir.graph import Graph
 from rewright.ir.placement import RankProgram
-from rewright.refine.relations.known import Given, input_relations, output_expectations
+from rewright.refine.relations.given import Given
+from rewright.refine.relations.known import input_relations, output_expectations
 from zoo.megatron_core import GPT
 from zoo.megatron_core import MODELS as MEGATRON
 from zoo.steps import STEPS, Step

@@ -141,3 +141,51 @@ def test_no_package_lists_operators_anew(package: str) -> None:
     top = ROOT / "src" / "rewright" / package
     paths = [path for path in SOURCES if path == top or top in path.parents]
     assert sum(map(operators_listed, paths)) == 0
+
+
+MODULES = {
+    ".".join(part for part in path.relative_to(ROOT / "src").with_suffix("").parts if part != "__init__"): path
+    for path in SOURCES
+}
+CHAIN = 24
+"""Modules that a chain of imports has at most."""
+
+
+@cache
+def needs(module: str) -> frozenset[str]:
+    """The modules of the package that a module needs to be imported; those for annotations alone do not count."""
+    found: set[str] = set()
+    stack: list[ast.AST] = [parsed(MODULES[module])]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, ast.ImportFrom) and node.module:
+            named = [f"{node.module}.{alias.name}" for alias in node.names]
+            found |= {name if name in MODULES else node.module for name in named}
+        elif isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)) and not is_for_types(node):
+            stack += ast.iter_child_nodes(node)
+    return frozenset(found & MODULES.keys())
+
+
+def is_for_types(node: ast.AST) -> bool:
+    return isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test)
+
+
+@cache
+def longest_chain(module: str) -> tuple[str, ...]:
+    """The longest chain of imports that begins at a module."""
+    return (module, *max(map(longest_chain, sorted(needs(module))), key=len, default=()))
+
+
+def test_no_import_circle() -> None:
+    left = {module: needs(module) for module in MODULES}
+    while ready := {module for module, below in left.items() if not below & left.keys()}:
+        left = {module: below for module, below in left.items() if module not in ready}
+    assert left == {}, "what is left are the circles and what imports them"
+
+
+def test_no_chain_of_imports_is_long() -> None:
+    """The chain below a module is what has to be read, one after the other, before it is understood."""
+    found = max(map(longest_chain, MODULES), key=len)
+    assert len(found) <= CHAIN, "\n".join(found)

@@ -15,7 +15,7 @@ import pytest
 if TYPE_CHECKING:
     from rewright.ir.graph import Graph
     from rewright.ir.placement import RankProgram
-    from rewright.refine.relations.known import Given
+    from rewright.refine.relations.given import Given
     from rewright.refine.verdict import Verdict
 
 Program = Union["Graph", str, Path, "tuple[Any, ...]"]

@@ -9,7 +9,7 @@ from bench.mutants import Mutant, generate, is_equivalent
 from rewright import ops
 from rewright.blame.divergence import CONVINCING, Divergence
 from rewright.blame.index import TensorIndex
-from rewright.interp.ranks import Trial
+from rewright.interp.trial import Trial
 from rewright.ir.operator import Unsupported
 from rewright.ir.placement import Mesh, Placement, RankProgram, place
 from rewright.refine.findings.values import search_trial

@@ -5,7 +5,7 @@ from rewright.blame.editing import edit_program
 from rewright.blame.holding import Holding
 from rewright.blame.movement import Stretch, spoiler, stretch
 from rewright.blame.places import Places
-from rewright.interp.ranks import Trial
+from rewright.interp.trial import Trial
 from rewright.ir.operator import Unsupported
 from rewright.ir.placement import Mesh, RankProgram, place
 from rewright.ir.types import TensorType

@@ -30,7 +30,8 @@ from rewright.ir.types import DType, TensorType
 from rewright.proof.checker import Damaged, OtherPrograms, Refused
 from rewright.proof.rewriting.evidence import Checked
 from rewright.proof.rewriting.lemma import Lemma
-from rewright.proof.rewriting.stages import Splice, Stage, why_not
+from rewright.proof.rewriting.splices import Splice, Stage
+from rewright.proof.rewriting.stages import why_not
 
 CHECKED = Checked()
 """A lemma is proved once a run."""

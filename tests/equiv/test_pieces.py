@@ -22,7 +22,9 @@ from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 from rewright.optimize.planning.planner import Planner
 from rewright.optimize.planning.preparing import prepare_with_places
-from rewright.optimize.proving.composing import Composed, Known, NotComposed, compose_proof
+from rewright.optimize.proving.composing import Composed, Known, compose_proof
+from rewright.optimize.proving.pieces import prove_piece
+from rewright.optimize.proving.refusal import NotComposed
 from rewright.proof.checker import OtherPrograms, Refused
 
 LAYERS = 4
@@ -44,7 +46,7 @@ def arguments() -> tuple[torch.Tensor, list[torch.Tensor], torch.Tensor]:
 def proof() -> Composed:
     program = rw.capture(layers, arguments())
     ready, made = prepare_with_places(program)
-    return compose_proof(program, Planner(ready).plan(), made, 20.0)
+    return compose_proof(prove_piece, program, Planner(ready).plan(), made, 20.0)
 
 
 def test_layers_that_repeat_are_proved_once_and_the_checker_confirms_their_uses() -> None:
@@ -64,7 +66,7 @@ def test_a_plan_that_computes_something_else_has_no_proof() -> None:
 
     assert len(program.nodes) == len(other.nodes)
     with pytest.raises(NotComposed):
-        compose_proof(program, Planner(ready).plan(), made, 5.0)
+        compose_proof(prove_piece, program, Planner(ready).plan(), made, 5.0)
 
 
 def test_what_was_proved_for_one_plan_needs_no_second_proof_and_proves_nothing_else() -> None:
@@ -73,12 +75,14 @@ def test_what_was_proved_for_one_plan_needs_no_second_proof_and_proves_nothing_e
     other = rw.capture(lambda x, weights, mask: layers(x, weights[::-1], mask), arguments())
 
     ready, made = prepare_with_places(program)
-    again = compose_proof(program, Planner(ready).plan(), made, 5.0, 0.0, known)  # no time for anything new
+    again = compose_proof(
+        prove_piece, program, Planner(ready).plan(), made, 5.0, 0.0, known
+    )  # no time for anything new
     assert audit(again.certificate, again.program, again.written).uses == len(again.certificate.uses)
 
     ready, made = prepare_with_places(other)
     with pytest.raises(NotComposed):
-        compose_proof(program, Planner(ready).plan(), made, 5.0, 0.0, known)
+        compose_proof(prove_piece, program, Planner(ready).plan(), made, 5.0, 0.0, known)
 
 
 def test_what_is_assumed_is_said_of_the_names_of_the_program() -> None:
@@ -88,7 +92,7 @@ def test_what_is_assumed_is_said_of_the_names_of_the_program() -> None:
     args = torch.zeros(2, 3, dtype=torch.long), torch.zeros(50, 4), torch.zeros(4, 4)
     ready, made = prepare_with_places(graph := rw.capture(program, args, guards_queries=True))
 
-    found = compose_proof(graph, Planner(ready).plan(), made, 5.0)
+    found = compose_proof(prove_piece, graph, Planner(ready).plan(), made, 5.0)
 
     assert any("x0" in text or "x1" in text for text in found.certificate.assumptions)
     joined = audit(found.certificate, found.program, found.written)

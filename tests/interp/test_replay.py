@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from rewright.blame.editing import with_input
-from rewright.interp.ranks import Trial, run_ranks
+from rewright.interp.ranks import run_ranks
 from rewright.interp.replay import Change, Replay
+from rewright.interp.trial import Trial
 from rewright.ir.operator import Unsupported
 from rewright.refine.twin.twin import make_twin
 from tests.programs import ALL

@@ -8,7 +8,8 @@ import pytest
 import torch
 
 import rewright as rw
-from rewright.optimize.planning.planner import LibraryStep, Planner
+from rewright.optimize.planning.plan import LibraryStep
+from rewright.optimize.planning.planner import Planner
 from rewright.optimize.planning.preparing import prepare_graph
 from tests.optimize.programs import PROGRAMS, normal
 

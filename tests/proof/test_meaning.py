@@ -10,9 +10,10 @@ from rewright import ops
 from rewright.claims.language import Access, Addend, Definition, Region, View
 from rewright.ir.dims import Dim, ceil_quotient, symbol
 from rewright.ir.types import DType, TensorType
-from rewright.proof.lemma import Statement, prove, size_of
+from rewright.proof.lemma import prove, size_of
 from rewright.proof.programs import Applied, Chunk, Collective, Exchanged, NoMeaning, SameBlock
-from rewright.terms.normal.atoms import TooHard
+from rewright.proof.statement import Statement
+from rewright.terms.normal.polynomials.atoms import TooHard
 from tests.proof.defining import define
 
 N = symbol("n")

@@ -16,8 +16,9 @@ from rewright.ir.graph import Graph
 from rewright.ir.placement import Mesh, RankProgram, place
 from rewright.ir.types import DType, TensorType
 from rewright.proof.certificate import Step
-from rewright.proof.lemma import Statement, prove
+from rewright.proof.lemma import prove
 from rewright.proof.programs import Applied
+from rewright.proof.statement import Statement
 from rewright.proof.theory import Theory
 from rewright.refine.engine import refine
 from tests.programs import Builder

@@ -10,10 +10,11 @@ import pytest
 from rewright.ir.errors import RewrightError
 from rewright.rules import AtMost, floats, natural, rule, size
 from rewright.rules.bounded import check
-from rewright.rules.evidence import Record, collect, load, rule_digest, save
+from rewright.rules.evidence import collect
 from rewright.rules.library import Registry
 from rewright.rules.mutation import examine
 from rewright.rules.pattern import concat, maximum, rsqrt, sqrt
+from rewright.rules.record import Record, load, rule_digest, save
 from rewright.rules.verdict import judge
 
 n, p, q = size("n"), size("p"), size("q")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from rewright.rules import Rule
-from rewright.rules.evidence import load, rule_digest
 from rewright.rules.library import EVIDENCE, TABLES, library, registered
+from rewright.rules.record import load, rule_digest
 from rewright.terms.normal.prove import prove
 
 

@@ -9,8 +9,7 @@ from rewright.interp.arithmetic import Floats
 from rewright.ir.dims import symbol
 from rewright.terms.evaluate import Evaluator
 from rewright.terms.index import Index, Variable, as_index, element, quotient, remainder, result_index, variable
-from rewright.terms.index import substitute as substitute_index
-from rewright.terms.scalar import Fixed, Number, Read, Scalar
+from rewright.terms.scalar import Fixed, Read
 
 ROW, COLUMN = result_index(2)
 B = symbol("b")
@@ -76,26 +75,6 @@ def test_arithmetic_agrees_with_integers(left: Index, right: Index, factor: int,
     assert value(left + right, at) == value(left, at) + value(right, at)
     assert value(left - right, at) == value(left, at) - value(right, at)
     assert value(left * factor, at) == value(left, at) * factor
-
-
-@given(indices(), indices(), POINTS)
-def test_substitution_agrees_with_evaluation(index: Index, inner: Index, at: dict[str, int]) -> None:
-    replaced = substitute_index(index, {Variable("i0"): inner}, _unchanged)
-    assert value(replaced, at) == value(index, {**at, "i0": value(inner, at)})
-
-
-def _unchanged(scalar: Scalar) -> Scalar:
-    return scalar
-
-
-def test_substitution_reaches_into_data() -> None:
-    gathered = element(Read(1, (ROW,))) + COLUMN
-
-    def moved(scalar: Scalar) -> Scalar:
-        assert scalar == Read(1, (ROW,))
-        return Number(ROW)
-
-    assert substitute_index(gathered, {Variable("i1"): ROW}, moved) == element(Number(ROW)) + ROW
 
 
 def test_elements_count_as_integers() -> None:

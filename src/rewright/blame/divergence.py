@@ -21,8 +21,8 @@ from rewright.blame.pairing import Cause, Explained, Pair, Pairing
 from rewright.blame.places import LAYOUT, Place
 from rewright.blame.whatif import mending_placement
 from rewright.interp.placing import TOLERANCE
-from rewright.interp.ranks import Trial
 from rewright.interp.replay import Replay
+from rewright.interp.trial import Trial
 from rewright.ir.placement import Placement
 
 CONVINCING = 2

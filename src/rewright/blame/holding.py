@@ -10,7 +10,7 @@ from rewright.blame.index import TensorIndex
 from rewright.blame.merged import merged_placements
 from rewright.blame.places import Place, Places
 from rewright.interp.placing import are_copies, compare, has_shapes, is_held, placements
-from rewright.interp.ranks import Trial
+from rewright.interp.trial import Trial
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 from rewright.ir.placement import AxisRuns, Placement, RankProgram, place

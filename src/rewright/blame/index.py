@@ -12,7 +12,7 @@ from rewright import ops
 from rewright.blame.editing import sites
 from rewright.blame.places import Place
 from rewright.interp.placing import TOLERANCE, fitting
-from rewright.interp.ranks import Trial
+from rewright.interp.trial import Trial
 from rewright.ir.placement import Placement, RankProgram
 from rewright.ops.base import Array
 

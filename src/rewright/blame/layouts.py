@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rewright import ops
-from rewright.interp.ranks import Trial
+from rewright.interp.trial import Trial
 from rewright.ir.dims import Shape
 from rewright.ir.graph import GraphBuilder
 from rewright.ops.base import Array

@@ -14,8 +14,8 @@ import numpy as np
 from rewright.blame.holding import Holding
 from rewright.blame.places import Place
 from rewright.interp.placing import cut
-from rewright.interp.ranks import Trial
 from rewright.interp.replay import Change, Replay
+from rewright.interp.trial import Trial
 from rewright.ir.errors import RewrightError
 from rewright.ir.placement import Mesh, Placement
 from rewright.ops.base import Array

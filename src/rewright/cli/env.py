@@ -11,7 +11,6 @@ from typing import Annotated
 import typer
 
 from rewright.cli.commands import audit
-from rewright.cli.env_bench import DEFAULT, bench
 from rewright.env.agents import AGENTS
 from rewright.env.certificate import certify, save
 from rewright.env.dryrun import dry_run
@@ -19,6 +18,7 @@ from rewright.env.enzyme import patterns as enzyme_patterns
 from rewright.env.episode import Episode, Settings
 from rewright.env.evidence import Evidence, evidence_for
 from rewright.env.page import trajectory_page
+from rewright.env.proposers import DEFAULT
 from rewright.env.repairs import runnable
 from rewright.env.rollouts import Task, roll_out
 from rewright.env.session import Session
@@ -40,8 +40,8 @@ Passes = Annotated[
 File = Annotated[Path, typer.Argument(metavar="FILE", help="HLO text, HloModuleProto (.pb) or StableHLO (.mlir).")]
 
 
-def build_env_app() -> typer.Typer:
-    """The commands below ``rewright env``."""
+def build_env_app(bench: Callable[..., int]) -> typer.Typer:
+    """The commands below ``rewright env``; ``bench`` is that of :mod:`rewright.cli.env_bench`."""
     app = typer.Typer(help="Rewrites of an HLO module as alternatives to choose.", rich_markup_mode=None)
     app.command("passes")(passes)
     app.command("patterns")(patterns)

@@ -14,13 +14,12 @@ import typer
 
 from rewright.env.chart import Bar, chart
 from rewright.env.datasets import FOLDER, Entry, dataset, is_dataset
+from rewright.env.proposers import DEFAULT
 from rewright.env.repairs import runnable
 from rewright.env.rollouts import Outcome, Rollout, Task, check_names, geometric_mean, run_rollouts
 from rewright.env.session import Session
 from rewright.ir.errors import RewrightError
 from rewright.workers import Failure, run_all, workers_named
-
-DEFAULT = "algsimp,cse,reshape-mover,constant_folding"
 
 
 def bench(

@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from rewright.cli import commands, equivalence
+from rewright.cli import commands, env_bench, equivalence
 from rewright.cli.env import build_env_app
 from rewright.cli.optimize import optimize
 from rewright.cli.rules import build_rules_app
@@ -46,7 +46,7 @@ def build_app() -> typer.Typer:
     app.command("capture")(commands.capture)
     app.command("show")(commands.show)
     app.add_typer(build_rules_app(), name="rules")
-    app.add_typer(build_env_app(), name="env")
+    app.add_typer(build_env_app(env_bench.bench), name="env")
     return app
 
 

@@ -21,8 +21,9 @@ from rewright.cli.progress import Progress
 from rewright.cli.rule_uses import laws_of
 from rewright.cli.userfile import load_module
 from rewright.ir.errors import RewrightError
-from rewright.rules.evidence import Record, collect, load, rule_digest, save
+from rewright.rules.evidence import collect
 from rewright.rules.library import EVIDENCE, TABLES, library
+from rewright.rules.record import Record, load, rule_digest, save
 from rewright.rules.rule import Rule
 from rewright.rules.verdict import RuleVerdict, judge
 

@@ -16,20 +16,19 @@ import numpy as np
 
 from rewright.env.alternatives import AlternativeGraph
 from rewright.env.exactness import holds_in_floats, why_not_exact
-from rewright.env.excerpts import assemble_module
 from rewright.env.hlo.editing import parameter
 from rewright.env.inlining import Inlined
-from rewright.env.inputs import dtype_of
 from rewright.env.loops import check_notes
 from rewright.env.machine import as_on_machines
+from rewright.env.module import assemble_module
 from rewright.env.words import words
 from rewright.frontends.hlo.module import LITERAL, SHAPE, Computation, Instruction, Module
-from rewright.frontends.hlo.shapes import DTYPES, array, read_literal, read_shape
+from rewright.frontends.hlo.shapes import DTYPES, array, dtype_of, read_literal, read_shape
 from rewright.frontends.hlo.wire import BYTES, Field, blob
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 from rewright.ops import REGISTRY
-from rewright.terms.normal.assumptions import Claim
+from rewright.terms.claim import Claim
 from rewright.terms.normal.prove import prove
 
 MOVEMENT = words("parameter reshape broadcast slice transpose concatenate reverse")

@@ -13,7 +13,7 @@ from rewright.env.session import Session
 from rewright.env.sites import Granularity, split
 from rewright.frontends.hlo.module import Module
 from rewright.ir.errors import RewrightError
-from rewright.rules.evidence import rule_digest
+from rewright.rules.record import rule_digest
 from rewright.rules.rule import Rule
 
 

@@ -2,28 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from rewright.env.cost import FREE
-from rewright.env.hlo.editing import make_tuple, parameter, remove_dead_code, with_entry
-from rewright.env.module import HloModule
-from rewright.frontends.hlo.module import Computation, Instruction, Module, toposort
-from rewright.frontends.hlo.proto import write
+from rewright.env.hlo.editing import make_tuple, parameter
+from rewright.env.module import HloModule, assemble_module
+from rewright.frontends.hlo.module import Computation, Instruction
 from rewright.frontends.hlo.shapes import parts_of, read_shape
 from rewright.ir.errors import RewrightError
-
-
-def assemble_module(
-    everything: Mapping[str, Computation], cut: Mapping[str, Instruction], root: str, title: str
-) -> HloModule:
-    """The module of some instructions, parameters among them; ``everything`` holds the computations that they call."""
-    names = [i.name for i in sorted((i for i in cut.values() if i.opcode == "parameter"), key=lambda i: i.parameter)]
-    order = toposort(cut, [*names, root])
-    main = Computation(title, {name: cut[name] for name in order}, root)
-    return HloModule(write(remove_dead_code(with_entry(Module(title, everything, title), main))))
 
 
 def excerpt(module: HloModule, inside: Collection[str], repeat: int = 1, title: str = "excerpt") -> HloModule:

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any, Literal
 
 import numpy as np
 
 from rewright.env.module import HloModule
-from rewright.frontends.hlo.shapes import Shape, element_of
+from rewright.frontends.hlo.shapes import dtype_of, limits_of
 from rewright.ir.errors import RewrightError
 
 Array = np.ndarray[Any, Any]
 Draw = Literal["ordinary", "edge", "large", "special"]
 DRAWS: tuple[Draw, ...] = ("ordinary", "edge", "large", "special")
-_KINDS = {"s": "int", "u": "uint", "f": "float", "c": "complex"}
 _MOST_ELEMENTS = 1 << 27
 _BLOCK = 1 << 20
 _EDGE_FLOATS = (0.0, -0.0, 1.0, -1.0, 0.5, 3.0, -7.5, 20.0, -20.0, 1e-3, 88.8, -88.8, 1e4, -1e4)
@@ -29,25 +27,6 @@ _MOST_TURNS, _TELLING, _NEXT_SEED = 8, 256, 1000
 """How often a draw is made at most, and how many elements are enough."""
 _APART = 8
 """One element in this many is large, or no number."""
-
-
-def dtype_of(shape: Shape) -> np.dtype[Any]:
-    """The numpy dtype of an array; raises RewrightError where there is none."""
-    if shape.element == "bf16":
-        types: Any = import_module("ml_dtypes")
-        return np.dtype(types.bfloat16)
-    size = element_of(shape).bytes
-    if not size:
-        raise RewrightError(f"inputs of {shape} cannot be drawn; give the module inputs of numbers")
-    return np.dtype(bool) if shape.element == "pred" else np.dtype(f"{_KINDS[shape.element[0]]}{8 * size}")
-
-
-def limits_of(dtype: np.dtype[Any]) -> tuple[float, float, float]:
-    """Of a dtype of floats, or of pairs of them: a rounding of 1, the least normal number, and the largest."""
-    if dtype.name == "bfloat16":
-        return 2.0**-7, 2.0**-126, 3.3895313892515355e38
-    found = np.finfo(dtype)
-    return float(found.eps), float(found.tiny), float(found.max)
 
 
 def draw_inputs(module: HloModule, seed: int = 0, draw: Draw = "ordinary") -> list[Array]:

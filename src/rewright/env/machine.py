@@ -26,7 +26,7 @@ from rewright.ir.types import DType, TensorType
 from rewright.ops.base import Array, Real
 from rewright.ops.elementwise import Elementwise
 from rewright.ops.facts import REAL, UNKNOWN, fits
-from rewright.terms.normal.functions import TOTAL
+from rewright.terms.normal.denoting.functions import TOTAL
 
 MACHINE = Setting(floats=UNKNOWN, is_rounded=True)
 """Inputs are anything that their types hold, and floats are rounded."""

@@ -13,8 +13,9 @@ from typing import Any
 
 from rewright import ops
 from rewright.env.module import HloModule
-from rewright.frontends.hlo.arrays import DIRECT, DOT, ELEMENTWISE, FOLDS, reduction
+from rewright.frontends.hlo.arrays import DIRECT, DOT, ELEMENTWISE
 from rewright.frontends.hlo.module import Instruction, Module
+from rewright.frontends.hlo.reductions import FOLDS, reduction
 from rewright.frontends.hlo.shapes import DTYPES
 from rewright.ir.errors import RewrightError, TypeMismatch, UnsupportedOperator
 from rewright.ir.graph import Graph, GraphBuilder, Node

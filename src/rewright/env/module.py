@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from functools import cached_property
 
 from rewright.env.cost import Cost, cost_of
-from rewright.env.hlo.editing import remove_dead_code
-from rewright.frontends.hlo.module import Module
+from rewright.env.hlo.editing import remove_dead_code, with_entry
+from rewright.frontends.hlo.module import Computation, Instruction, Module, toposort
 from rewright.frontends.hlo.proto import read, write
 from rewright.frontends.hlo.reading import lower
 from rewright.frontends.hlo.shapes import Shape
@@ -92,3 +93,13 @@ class HloModule:
     def replaced(self, program: Module) -> HloModule:
         """The module with another program, at the same stage."""
         return HloModule(program, self.late, self.entrance)
+
+
+def assemble_module(
+    everything: Mapping[str, Computation], cut: Mapping[str, Instruction], root: str, title: str
+) -> HloModule:
+    """The module of some instructions, parameters among them; ``everything`` holds the computations that they call."""
+    names = [i.name for i in sorted((i for i in cut.values() if i.opcode == "parameter"), key=lambda i: i.parameter)]
+    order = toposort(cut, [*names, root])
+    main = Computation(title, {name: cut[name] for name in order}, root)
+    return HloModule(write(remove_dead_code(with_entry(Module(title, everything, title), main))))

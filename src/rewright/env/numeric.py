@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from rewright.env.inputs import limits_of
+from rewright.frontends.hlo.shapes import limits_of
 
 Array = np.ndarray[Any, Any]
 Asked = Callable[[], "Array | None"]

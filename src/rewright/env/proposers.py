@@ -13,6 +13,8 @@ from rewright.env.rules import rule_alternatives, rules_named
 from rewright.env.session import Session
 from rewright.rules.library import library
 
+DEFAULT = "algsimp,cse,reshape-mover,constant_folding"
+"""What agents decide where nothing else is asked for."""
 RULES, RULE, FUSION, ENZYME = "rules", "rule:", "general-fusion", "enzyme"
 
 

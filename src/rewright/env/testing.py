@@ -15,7 +15,7 @@ from rewright.env.claims import is_same
 from rewright.env.hlo.editing import make_tuple, remove_dead_code, with_entry
 from rewright.env.hlo.reentry import enterable
 from rewright.env.hlo.widen import widen_module
-from rewright.env.inputs import DRAWS, Array, Draw, draw_inputs, dtype_of, nearby, seeds_of
+from rewright.env.inputs import DRAWS, Array, Draw, draw_inputs, nearby, seeds_of
 from rewright.env.module import HloModule
 from rewright.env.numeric import Agreement, compare, says_something, worst
 from rewright.env.session import Session
@@ -24,6 +24,7 @@ from rewright.env.words import words
 from rewright.env.xla.worker import XlaError
 from rewright.frontends.hlo.module import Instruction, Module
 from rewright.frontends.hlo.proto import write
+from rewright.frontends.hlo.shapes import dtype_of
 from rewright.ir.errors import RewrightError
 
 _RANDOM = words("rng rng-bit-generator rng-get-and-update-state")

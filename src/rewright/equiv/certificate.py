@@ -16,7 +16,7 @@ from rewright.equiv.inputs.weights import Definition
 from rewright.equiv.rewrites.ranges import Ranges
 from rewright.ops.base import Array
 from rewright.proof.certificate import Certificate
-from rewright.proof.rewriting.stages import Rewriting
+from rewright.proof.rewriting.splices import Rewriting
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -45,14 +45,17 @@ from rewright.proof.rewriting.evidence import Checked
 from rewright.proof.rewriting.lemma import Lemma
 from rewright.proof.rewriting.numbers.taken import MASKS, MOVED, filling_assumption
 from rewright.proof.rewriting.replay import Replayed, passing, replay, sentences
-from rewright.proof.rewriting.stages import Rewriting, Stage, splice_stage
+from rewright.proof.rewriting.splices import Rewriting, Stage
+from rewright.proof.rewriting.stages import splice_stage
 from rewright.proof.unwritten import with_own_memory
 from rewright.refine.certificate.writer import NotCertified
-from rewright.refine.check import Proof, attempt
+from rewright.refine.check import attempt
 from rewright.refine.engine import answer, check_inputs
 from rewright.refine.objections import Run, challenge_verdict, replicated_outputs
+from rewright.refine.proof import Proof
 from rewright.refine.relations import buffers
-from rewright.refine.relations.known import Relations, input_relations
+from rewright.refine.relations.given import Relations
+from rewright.refine.relations.known import input_relations
 from rewright.refine.rewriting.steps import Steps
 from rewright.refine.twin.twin import Twin, make_twin
 from rewright.refine.verdict import Finding, Verdict

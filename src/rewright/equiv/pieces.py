@@ -35,7 +35,7 @@ from rewright.proof.ledger import Store
 from rewright.proof.rewriting.evidence import proves
 from rewright.proof.rewriting.stages import matches
 from rewright.proof.wrapping import wrapping
-from rewright.terms.normal.assumptions import Claim
+from rewright.terms.claim import Claim
 
 _HEADER = Header("rewright.pieces", 1, ("left", "right", "pieces", "uses", "digest"), ("calls",))
 

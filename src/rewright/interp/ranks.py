@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -12,27 +11,9 @@ from rewright.analysis.meetings import Meeting, Schedule, Step, match_collective
 from rewright.interp.collectives import simulate
 from rewright.interp.machine import ExecutionFailed as ExecutionFailed
 from rewright.interp.machine import Floating, Machine, Settle
+from rewright.interp.trial import Execution
 from rewright.ir.graph import Graph
 from rewright.ops.base import Array, Real
-
-
-@dataclass(frozen=True)
-class Execution:
-    """Outputs by name, and the values of the nodes that were asked for, by position."""
-
-    outputs: dict[str, Array]
-    values: dict[int, Array] = field(default_factory=dict[int, Array])
-
-
-@dataclass(frozen=True)
-class Trial:
-    """One run of a sequential program and of all ranks on the same inputs, with the values of nodes that were kept."""
-
-    inputs: dict[str, Array]
-    held: Sequence[Mapping[str, Array]]
-    """What every rank is given."""
-    sequential: Execution
-    ranks: list[Execution]
 
 
 def run(graph: Graph, inputs: Mapping[str, Array], real: Real = np.float64, keep: Collection[int] = ()) -> Execution:

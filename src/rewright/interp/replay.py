@@ -13,7 +13,7 @@ from rewright import ops
 from rewright.analysis.meetings import Schedule, Step, match_collectives
 from rewright.interp.collectives import simulate
 from rewright.interp.machine import Floating
-from rewright.interp.ranks import Execution
+from rewright.interp.trial import Execution
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 from rewright.ops.base import Array, TensorOperator

@@ -26,7 +26,8 @@ from rewright.lifting.recognition.sums import Recogniser
 from rewright.lifting.terms.algebra import Algebra
 from rewright.lifting.terms.index import identity
 from rewright.lifting.terms.store import ONE, Named
-from rewright.lifting.terms.trace import Instance, Trace, have_equal_form, terms_of
+from rewright.lifting.terms.template import Instance, have_equal_form, terms_of
+from rewright.lifting.terms.trace import Trace
 from rewright.lifting.terms.value import NotAView, Pieces, Value
 from rewright.lifting.transfer import as_view, transfer
 

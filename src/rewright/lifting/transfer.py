@@ -33,19 +33,10 @@ from rewright.lifting.recognition.equal_steps import of_sequential
 from rewright.lifting.recognition.placed import written_out
 from rewright.lifting.recognition.quotients import place
 from rewright.lifting.recognition.tables import constant
-from rewright.lifting.recognition.unit_axes import (
-    open_axes,
-    plain,
-    plain_parts,
-    plain_view,
-    plainer,
-    reads_ones,
-    recognise,
-    shut,
-)
+from rewright.lifting.recognition.unit_axes import open_axes, plain, plain_view, plainer, reads_ones, recognise, shut
 from rewright.lifting.terms.algebra import Algebra, align
 from rewright.lifting.terms.store import ONE
-from rewright.lifting.terms.value import NotAView, Pieces, Value, coalesce, variables_of
+from rewright.lifting.terms.value import NotAView, Pieces, Value, coalesce, plain_parts, variables_of
 from rewright.ops.reference.convolution import as_products
 
 Law = Callable[[Algebra, Operator, Sequence[Value], Sequence[TensorType], TensorType], Value]

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from rewright.ir.types import DType
 from rewright.ops.base import Combining, TensorOperator
 from rewright.ops.binary import *
+from rewright.ops.choosing import Clamp, Compare, Select
 from rewright.ops.collectives import (
     AllGather,
     AllReduce,
@@ -29,9 +30,10 @@ from rewright.ops.collectives import (
 from rewright.ops.contraction import DotGeneral
 from rewright.ops.convolution import Convolution
 from rewright.ops.custom import CustomCall
-from rewright.ops.elementwise import Clamp, Compare, Convert, Elementwise, Homogeneous, Linear, Select
+from rewright.ops.dynamic import DynamicSlice, DynamicUpdateSlice, Update
+from rewright.ops.elementwise import Convert, Elementwise, Homogeneous, Linear
 from rewright.ops.functions.order import COMPARISONS
-from rewright.ops.indexing import DynamicSlice, DynamicUpdateSlice, Gather, Scatter, Update
+from rewright.ops.gather import Gather
 from rewright.ops.layout import (
     BroadcastInDim,
     Concatenate,
@@ -47,6 +49,7 @@ from rewright.ops.layout import (
 )
 from rewright.ops.leaf import Constant, Input, Iota, Leaf
 from rewright.ops.reduction import Reduce, ReduceWindow
+from rewright.ops.scatter import Scatter
 from rewright.ops.sorting import Ordering, Sort, TopK
 from rewright.ops.unary import *
 

@@ -18,7 +18,6 @@ from rewright.ops.facts import Facts, join, of_dtype
 from rewright.ops.sizes import Attributes, Axes, Sizes, nothing_said
 from rewright.terms.index import Index, result_index, variable
 from rewright.terms.scalar import Fixed, Fold, Scalar
-from rewright.terms.walk import substitute
 
 Array = NDArray[Any]
 Real = type[np.float64] | type[np.float32]
@@ -74,18 +73,13 @@ class TensorOperator(Operator):
     def compute(self, operands: Sequence[Array], real: Real) -> Array:
         """The result on arrays whose types fit; floating-point warnings are off."""
 
-    def denote(self, operands: Sequence[TensorType], index: tuple[Index, ...] | None = None) -> Scalar | Unsupported:
-        """The element of the result at an index, as a scalar over elements of the operands.
+    def denote(self, operands: Sequence[TensorType]) -> Scalar | Unsupported:
+        """The element of the result at the variables ``i0, i1, ...``, as a scalar over elements of the operands.
 
-        Without an index: at the variables ``i0, i1, ...``. Raises TypeMismatch where the operands do not fit.
+        Raises TypeMismatch where the operands do not fit.
         """
         result = self.infer(operands)
-        standard = result_index(result.rank)
-        value = self.denotation(operands, result, standard)
-        if index is None or isinstance(value, Unsupported):
-            return value
-        named = [place.as_variable() for place in standard]
-        return substitute(value, {v: i for v, i in zip(named, index, strict=True) if v is not None})
+        return self.denotation(operands, result, result_index(result.rank))
 
     @abstractmethod
     def denotation(

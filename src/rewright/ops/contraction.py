@@ -13,16 +13,7 @@ from rewright.ir.dims import product
 from rewright.ir.errors import TypeMismatch
 from rewright.ir.operator import Unsupported
 from rewright.ir.types import DType, TensorType
-from rewright.ops.base import (
-    Array,
-    Real,
-    TensorOperator,
-    binder,
-    check_axes,
-    check_count,
-    check_same_dtype,
-    fold_over,
-)
+from rewright.ops.base import Array, Real, TensorOperator, binder, check_axes, check_count, check_same_dtype, fold_over
 from rewright.ops.facts import Facts, multiply, repeated_sum
 from rewright.ops.sizes import Attributes, Axes, Sizes, same_each
 from rewright.terms.index import Index

@@ -15,7 +15,8 @@ from rewright.frontends.torch.capture import capture
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 from rewright.optimize.calls.dispatch import Calls
-from rewright.optimize.planning.planner import Plan, Planner, widen_storage
+from rewright.optimize.planning.plan import Plan, widen_storage
+from rewright.optimize.planning.planner import Planner
 from rewright.optimize.planning.preparing import prepare_graph
 from rewright.optimize.planning.splitting import split_plan
 from rewright.optimize.proving.composing import Known

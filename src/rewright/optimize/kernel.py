@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rewright.ir.types import DType
-from rewright.optimize.online.derive import Update
-from rewright.optimize.online.estimates import Estimate
+from rewright.optimize.online.update import Estimate, Update
 from rewright.optimize.scalars.expressions import Expression, walk
 
 

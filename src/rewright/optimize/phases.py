@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from rewright.optimize.kernel import Kernel, Running, Store, Sweep
-from rewright.optimize.online.estimates import Estimate
+from rewright.optimize.online.update import Estimate
 from rewright.optimize.scalars.expressions import Expression, Table, walk
 from rewright.optimize.scalars.values import Chosen, index_conditions, specialise, vanishes
 

@@ -10,7 +10,7 @@ from rewright.frontends.files import save
 from rewright.ir.errors import RewrightError
 from rewright.optimize.kernel import Running, Sweep
 from rewright.optimize.phases import variants
-from rewright.optimize.planning.planner import KernelStep, LibraryStep, Plan
+from rewright.optimize.planning.plan import KernelStep, LibraryStep, Plan
 from rewright.optimize.scalars.expressions import Expression
 from rewright.optimize.scalars.properties import property_lines
 from rewright.proof.calls import KEY

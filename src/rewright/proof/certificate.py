@@ -9,7 +9,7 @@ from typing import Any, Self, Union
 from rewright.claims.language import Access, Definition, Region, Tensor
 from rewright.ir.dims import Dim
 from rewright.ir.placement import Placement
-from rewright.proof.rewriting.stages import Rewriting
+from rewright.proof.rewriting.splices import Rewriting
 
 SEQUENTIAL = -1
 """The program that is not one of the ranks."""

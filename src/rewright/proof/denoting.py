@@ -9,11 +9,16 @@ from typing import cast
 from rewright.claims.language import Tensor, View
 from rewright.ir.dims import Dim, product
 from rewright.ir.graph import Graph
-from rewright.terms.normal.atoms import ZERO, Polynomial
-from rewright.terms.normal.context import Context
-from rewright.terms.normal.denote import Denoter, Place
-from rewright.terms.normal.guards import Value
+from rewright.ir.operator import Operator
+from rewright.ir.types import TensorType
+from rewright.terms.normal.denoting.denote import Denoter, Place
+from rewright.terms.normal.facts.context import Context
+from rewright.terms.normal.facts.guards import Value
+from rewright.terms.normal.polynomials.atoms import ZERO, Polynomial
 from rewright.terms.scalar import Fold
+
+ApplicationAt = tuple[Operator, tuple[TensorType, ...], list[Callable[[Place], Value]], Place]
+"""An operator, the types of its operands and what reads their elements, and where its result is read."""
 
 
 class Reading(Denoter):

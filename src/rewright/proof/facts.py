@@ -11,15 +11,16 @@ from rewright.ir.graph import Graph, Node
 from rewright.proof.certificate import RangeFact
 from rewright.proof.conditions import REALS, Claims, Open, conditions, known_inputs, open_obligations
 from rewright.proof.forms import at_least
-from rewright.proof.lemma import Fact, allowed_guards, known_of, size_of
+from rewright.proof.lemma import allowed_guards, known_of, size_of
 from rewright.proof.meaning import Meaning, of_elements
+from rewright.proof.statement import Fact
 from rewright.proof.theory import integer_inputs, integer_terms
 from rewright.terms.normal.algebra import new_context
-from rewright.terms.normal.atoms import Element, Polynomial, TooHard, polynomial, symbol
-from rewright.terms.normal.context import Context, OutOfTime
-from rewright.terms.normal.denote import Denoter, Place
-from rewright.terms.normal.guards import Choice, Guard, Value, at_least_zero, less_than
-from rewright.terms.normal.needs import Need
+from rewright.terms.normal.denoting.denote import Denoter, Place
+from rewright.terms.normal.denoting.needs import Need
+from rewright.terms.normal.facts.context import Context, OutOfTime
+from rewright.terms.normal.facts.guards import Choice, Guard, Value, at_least_zero, less_than
+from rewright.terms.normal.polynomials.atoms import Element, Polynomial, TooHard, polynomial, symbol
 
 RANKS_IN_RANGE = "look-ups of the ranks stay in range"
 

@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import cast
 
+from rewright.claims import language
 from rewright.claims.language import (
     READERS,
     Access,
@@ -218,3 +219,12 @@ def _check_opaque(content: Opaque, rank: int, ranks: Sequence[int]) -> None:
 
 
 _DTYPES = frozenset(kind.value for kind in DType if not kind.is_float)
+
+
+def holes(term: int, definition: Definition | None, inner: Sequence[frozenset[int]]) -> frozenset[int]:
+    """The folds and guards inside a term that have no range, from those inside of its operands."""
+    found = frozenset[int]().union(*inner)
+    if definition is not None and isinstance(definition.content, language.Fold | language.Guard):
+        return found | {term}
+    is_ranged = definition is not None and isinstance(definition.content, language.Ranged)
+    return found - {definition.operands[0]} if definition is not None and is_ranged else found

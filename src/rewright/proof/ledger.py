@@ -14,8 +14,9 @@ from rewright.ir.placement import RankProgram
 from rewright.ir.types import TensorType
 from rewright.proof.certificate import SEQUENTIAL, Certificate, Step
 from rewright.proof.forms import Malformed
-from rewright.proof.lemma import Statement, prove
+from rewright.proof.lemma import prove
 from rewright.proof.programs import Applied, Subject
+from rewright.proof.statement import Statement
 from rewright.proof.theory import Theory, integer_inputs
 
 

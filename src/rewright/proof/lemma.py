@@ -6,11 +6,10 @@ so that steps which differ in their terms alone are one lemma, and a lemma is pr
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from functools import partial
 from typing import cast
 
@@ -24,46 +23,20 @@ from rewright.proof.denoting import Reading, splits
 from rewright.proof.forms import Malformed, shape_of
 from rewright.proof.meaning import Known, Meaning, Place, of_elements
 from rewright.proof.programs import Applied, Collective, NoMeaning, Subject
+from rewright.proof.statement import Fact, Statement
 from rewright.proof.winners import FirstOfAll
 from rewright.terms.normal.algebra import new_context
-from rewright.terms.normal.atoms import ONE, ZERO, Polynomial, TooHard, polynomial, symbol
-from rewright.terms.normal.context import TOO_DEEP, Context, OutOfTime
-from rewright.terms.normal.denote import fixed
-from rewright.terms.normal.equality import difference
-from rewright.terms.normal.guards import Guard, Value, at_least, at_least_zero, less_than
+from rewright.terms.normal.decision.equality import difference
+from rewright.terms.normal.denoting.denote import fixed
+from rewright.terms.normal.facts.context import TOO_DEEP, Context, OutOfTime
+from rewright.terms.normal.facts.guards import Guard, Value, at_least, at_least_zero, less_than
+from rewright.terms.normal.polynomials.atoms import ONE, ZERO, Polynomial, TooHard, polynomial, symbol
 
 _MOST_ENTRIES = 65_536
 _MANY_PARTS = 8
 """Up to this many parts of an operand are compared one by one, where a digit of the index selects the part."""
 _FEW_RANKS = 16
 """Up to this many ranks a sum of what they hold is written out first, for more only after differences of sums."""
-
-
-@dataclass(frozen=True, slots=True)
-class Fact:
-    """The values of an integer term lie in a set wherever the term is read in a window: start and length by axis."""
-
-    allowed: Region
-    window: tuple[tuple[Dim, Dim], ...] | None
-    """None: everywhere."""
-
-
-@dataclass(frozen=True)
-class Statement:
-    """The subject applied to ``operands`` gives ``result``; or its two sides are equal where there is no result."""
-
-    subject: Subject
-    operands: tuple[Tensor, ...]
-    result: Tensor | None
-    definitions: tuple[tuple[int, Definition], ...]
-    integers: frozenset[int]
-    facts: tuple[tuple[int, Fact], ...]
-
-    @property
-    def digest(self) -> str:
-        """A SHA-256 over all that the statement says."""
-        said = (self.subject, self.operands, self.result, self.definitions, sorted(self.integers), self.facts)
-        return hashlib.sha256(repr(said).encode()).hexdigest()
 
 
 def prove(statement: Statement, seconds: float) -> str | None:
@@ -147,7 +120,7 @@ class _Proof:
         }
         self._denoter = Reading(context, graph, size_of, readers, digits)
         self._meaning = Meaning(self._denoter, dict(statement.definitions), statement.integers)
-        self._first = FirstOfAll(context, self._meaning, self._denoter, self._is_same)
+        self._first = FirstOfAll(context, self._meaning.applied_at, self._denoter, self._is_same)
         for term, fact in statement.facts:
             known = known_of(context, fact, self._meaning.size)
             if term in self._meaning.definitions:

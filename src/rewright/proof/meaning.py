@@ -14,27 +14,16 @@ from rewright.ir.dims import Dim, product
 from rewright.ir.dims import symbol as size_symbol
 from rewright.ir.operator import Operator
 from rewright.ir.types import DType, TensorType
-from rewright.proof.denoting import Reading
+from rewright.proof.denoting import ApplicationAt, Reading
+from rewright.proof.forms import holes
 from rewright.proof.programs import Applied
-from rewright.terms.normal.atoms import (
-    ONE,
-    ZERO,
-    Atom,
-    Element,
-    Floor,
-    Function,
-    Number,
-    Polynomial,
-    TooHard,
-    polynomial,
-    symbol,
-)
-from rewright.terms.normal.cases import branch, each, finite, only_where
-from rewright.terms.normal.casts import truncate
-from rewright.terms.normal.context import Context, Universal
-from rewright.terms.normal.denote import Denoter, fixed
-from rewright.terms.normal.division import floor_quotient, floor_remainder
-from rewright.terms.normal.guards import (
+from rewright.terms.normal.arithmetic.cases import branch, each, finite, only_where
+from rewright.terms.normal.arithmetic.division import floor_quotient, floor_remainder
+from rewright.terms.normal.decision.regrouping import with_atom
+from rewright.terms.normal.denoting.casts import truncate
+from rewright.terms.normal.denoting.denote import Denoter, Place, fixed
+from rewright.terms.normal.facts.context import Context, Universal
+from rewright.terms.normal.facts.guards import (
     MINUS_INFINITY,
     MISSING,
     PLUS_INFINITY,
@@ -48,11 +37,22 @@ from rewright.terms.normal.guards import (
     is_zero,
     less_than,
 )
-from rewright.terms.normal.ranged import Fold as FoldAtom
-from rewright.terms.normal.regrouping import with_atom
-from rewright.terms.normal.sums import sum_over
+from rewright.terms.normal.folds.sums import sum_over
+from rewright.terms.normal.polynomials.atoms import (
+    ONE,
+    ZERO,
+    Atom,
+    Element,
+    Floor,
+    Function,
+    Number,
+    Polynomial,
+    TooHard,
+    polynomial,
+    symbol,
+)
+from rewright.terms.normal.polynomials.ranged import Fold as FoldAtom
 
-Place = tuple[Polynomial, ...]
 Parts = Mapping[int, Region]
 
 _COMPARISONS = {
@@ -68,9 +68,6 @@ _Window = Union[tuple[int, Dim, Dim], None]
 _Windows = tuple[_Window, ...]
 _Slot = Union[int, list[tuple[_Window, Dim]]]
 
-
-ApplicationAt = tuple[Operator, tuple[TensorType, ...], list[Callable[[Place], Value]], Place]
-"""An operator, the types of its operands and what reads their elements, and where its result is read."""
 
 Known = Callable[[Place, Polynomial], Iterable[tuple[Union[Guard, bool], bool]]]
 """What is known of the value that a term has at an index."""
@@ -503,15 +500,6 @@ class Meaning:
 
     def _where(self, guard: Guard | bool, body: Callable[[], Value]) -> Callable[[], Value]:
         return lambda: only_where(self._context, guard, True, body)
-
-
-def holes(term: int, definition: Definition | None, inner: Sequence[frozenset[int]]) -> frozenset[int]:
-    """The folds and guards inside a term that have no range, from those inside of its operands."""
-    found = frozenset[int]().union(*inner)
-    if definition is not None and isinstance(definition.content, language.Fold | language.Guard):
-        return found | {term}
-    is_ranged = definition is not None and isinstance(definition.content, language.Ranged)
-    return found - {definition.operands[0]} if definition is not None and is_ranged else found
 
 
 def _entry(table: language.Table, index: Place) -> Value | None:

@@ -38,7 +38,7 @@ from rewright.ir.placement import Placement
 from rewright.proof.certificate import Block, Certificate, Equation, Meeting, Output, RangeFact, Repetition, Step
 from rewright.proof.entries import Entries, Entry, as_integer, as_list, as_text
 from rewright.proof.rewriting.files import rewritings_of
-from rewright.proof.rewriting.stages import Rewriting
+from rewright.proof.rewriting.splices import Rewriting
 
 _DEEPEST = 64
 """Pieces in pieces; what programs make is a few deep."""

@@ -24,11 +24,10 @@ from rewright.claims.language import (
 )
 from rewright.ir.dims import Dim, product
 from rewright.ir.graph import Graph
-from rewright.proof.forms import check_definition
-from rewright.proof.lemma import Fact, Statement
+from rewright.proof.forms import check_definition, holes
 from rewright.proof.local import Conflict, Local
-from rewright.proof.meaning import holes
 from rewright.proof.programs import Subject
+from rewright.proof.statement import Fact, Statement
 
 _INTEGER_FUNCTIONS = frozenset(
     {"identity", "multiply", "maximum", "minimum", "abs", "negate", "sign", "where", "where_not", "divide", "remainder"}

@@ -14,14 +14,16 @@ from fractions import Fraction
 from rewright import ops
 from rewright.claims.language import Pieces, Tensor, View
 from rewright.ir.types import DType
-from rewright.proof.denoting import Reading
-from rewright.proof.meaning import Meaning, Place
+from rewright.proof.denoting import ApplicationAt, Reading
 from rewright.proof.programs import Applied
-from rewright.terms.normal.atoms import ZERO, Polynomial, polynomial, symbol
-from rewright.terms.normal.context import Context
-from rewright.terms.normal.guards import MINUS_INFINITY, Value
+from rewright.terms.normal.denoting.denote import Place
+from rewright.terms.normal.facts.context import Context
+from rewright.terms.normal.facts.guards import MINUS_INFINITY, Value
+from rewright.terms.normal.polynomials.atoms import ZERO, Polynomial, polynomial, symbol
 
 Same = Callable[[Value, Value], bool]
+AppliedAt = Callable[[View, Place], tuple[ApplicationAt, Fraction] | None]
+"""The one operator that a view applies at a place, and the number that it adds to it."""
 
 
 @dataclass(frozen=True)
@@ -37,9 +39,9 @@ class _First:
 class FirstOfAll:
     """Whether a look-up of places, by which part has the largest value, is the place of the largest of all parts."""
 
-    def __init__(self, context: Context, meaning: Meaning, denoter: Reading, same: Same) -> None:
+    def __init__(self, context: Context, applied_at: AppliedAt, denoter: Reading, same: Same) -> None:
         self._context = context
-        self._meaning = meaning
+        self._applied_at = applied_at
         self._denoter = denoter
         self._same = same
 
@@ -86,7 +88,7 @@ class FirstOfAll:
 
     def _first(self, tensor: Tensor, place: Place) -> _First | None:
         """The values whose first largest a tensor tells the place of, at a place of it; None for other tensors."""
-        found = self._meaning.applied_at(tensor, place) if isinstance(tensor, View) else None
+        found = self._applied_at(tensor, place) if isinstance(tensor, View) else None
         if found is None:
             return None
         (op, (kind, *_), (reader, *_), own), added = found

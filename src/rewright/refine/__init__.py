@@ -15,7 +15,7 @@ from types import ModuleType
 from rewright.ir.graph import Graph
 from rewright.ir.placement import RankProgram
 from rewright.refine.engine import refine
-from rewright.refine.relations.known import Given
+from rewright.refine.relations.given import Given
 from rewright.refine.verdict import Counterexample, Evidence, Finding, OutputRelation, Stats, Verdict
 
 __all__ = ["Counterexample", "Evidence", "Finding", "OutputRelation", "Stats", "Verdict", "refine"]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from rewright.ir.graph import Graph
 from rewright.ir.placement import Placement, RankProgram
-from rewright.refine.relations.known import Relations
+from rewright.refine.relations.given import Relations
 from rewright.refine.twin.twin import Twin, TwinResult
 
 

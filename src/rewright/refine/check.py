@@ -5,9 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from functools import partial
-from typing import Literal
 
 from rewright import ops
 from rewright.claims.language import Input
@@ -22,43 +20,16 @@ from rewright.lifting.layers.stream import Walks
 from rewright.lifting.programs import UNKNOWN, BudgetExceeded, Lifted, Lifter
 from rewright.ops.agreement import CollectiveMismatch
 from rewright.proof.conditions import REALS
+from rewright.refine.proof import Law, Proof
+from rewright.refine.relations.given import Given, Relations
 from rewright.refine.relations.inputs import input_values
-from rewright.refine.relations.known import Given, Relations, input_relations, output_expectations
-from rewright.refine.relations.numbered import Pairing, are_numbered, pair
+from rewright.refine.relations.known import input_relations, output_expectations
+from rewright.refine.relations.numbered import are_numbered, pair
 from rewright.refine.relations.outputs import equation, holds, infer
 from rewright.refine.verdict import OutputRelation
 
 _NAMED = 3
 """Inputs that an assumption about many of them names."""
-
-
-Law = Literal["products", "quotients", "plain"]
-"""Normal forms beside the usual one: of sums of products, of exponentials, and of indices of one value."""
-
-
-@dataclass
-class Proof:
-    """The result of lifting both programs: what is related, and what is left to explain."""
-
-    lifter: Lifter
-    sequential: Lifted
-    ranks: list[Lifted]
-    relations: dict[str, OutputRelation] = field(default_factory=dict[str, OutputRelation])
-    placements: dict[str, Placement] = field(default_factory=dict[str, Placement])
-    """How the ranks hold every output that is related."""
-    looked_into: dict[str, tuple[int, ...]] = field(default_factory=dict[str, tuple[int, ...]])
-    """For a proof with a journal, the terms that relating an output looked into."""
-    failed: list[str] = field(default_factory=list[str])
-    seconds: dict[str, float] = field(default_factory=dict[str, float])
-    assumptions: list[str] = field(default_factory=list[str])
-    pairing: Pairing | None = None
-    """For outputs without names whose numbers differ on both sides: which belong together."""
-    mismatch: CollectiveMismatch | None = None
-    out_of_time: bool = False
-    law: Law | None = None
-    """The normal form that it was tried with, where that is not the usual one."""
-    closer: Callable[[], Proof] | None = None
-    """A proof under the normal form that relates most, where it is known without it that outputs differ."""
 
 
 Hopeless = Callable[[Collection[str]], bool]
@@ -340,7 +311,9 @@ def _found(
 
 def _pair(proof: Proof, program: RankProgram) -> None:
     """Relate outputs that have no names, by their values."""
-    found = proof.pairing = pair(proof.lifter, proof.sequential, proof.ranks, program.mesh)
+    found = proof.pairing = pair(
+        proof.lifter, proof.sequential, proof.ranks, partial(infer, proof.lifter, mesh=program.mesh)
+    )
     for name, (label, placement) in found.related.items():
         text = equation(name, placement, program.mesh, label)
         proof.relations[name] = OutputRelation(name, str(placement), text, None, True)

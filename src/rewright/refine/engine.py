@@ -26,22 +26,24 @@ from rewright.refine.case import Case, Ran
 from rewright.refine.certificate.claims import conditions_of, obligations_of
 from rewright.refine.certificate.stated import Stated
 from rewright.refine.certificate.writer import certificate
-from rewright.refine.check import Proof, attempt
+from rewright.refine.check import attempt
 from rewright.refine.findings.rounds import findings
 from rewright.refine.objections import Run, challenge_verdict
+from rewright.refine.proof import Proof
 from rewright.refine.relations.buffers import with_buffers
 from rewright.refine.relations.counting import notes_of_counts
 from rewright.refine.relations.distribution import with_distribution
 from rewright.refine.relations.equations import tensors_of
-from rewright.refine.relations.known import Given, Relations, complete_relations, input_relations, output_expectations
+from rewright.refine.relations.given import Given, Relations
+from rewright.refine.relations.known import complete_relations, input_relations, output_expectations
 from rewright.refine.relations.narrow import narrow_question
-from rewright.refine.relations.numbered import Pairing, align_names
+from rewright.refine.relations.numbered import align_names
 from rewright.refine.relations.numbered import unpaired_notes as told_of
 from rewright.refine.relations.solving import reads
 from rewright.refine.relations.unwritten import made_of_memory
 from rewright.refine.rewriting.drafts import Draft
 from rewright.refine.running import compare, conclude_from_values, is_hopeless
-from rewright.refine.verdict import Evidence, Finding, OutputRelation, Stats, Status, Verdict
+from rewright.refine.verdict import Evidence, Finding, OutputRelation, Pairing, Stats, Status, Verdict
 
 _Programs = tuple[Graph, RankProgram]
 

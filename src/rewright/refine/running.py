@@ -10,7 +10,7 @@ from rewright.ir.errors import RewrightError
 from rewright.ir.operator import Unsupported
 from rewright.ops.agreement import CollectiveMismatch
 from rewright.refine.case import Case, Ran
-from rewright.refine.check import Proof
+from rewright.refine.proof import Proof
 from rewright.refine.relations.solving import reads
 from rewright.refine.twin.resizing import Resize
 from rewright.refine.twin.twin import TwinResult, make_twin, shrink_programs

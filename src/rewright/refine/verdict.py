@@ -9,7 +9,7 @@ from functools import cached_property, partial, total_ordering
 from typing import Literal, Self
 
 from rewright.ir.graph import Graph
-from rewright.ir.placement import RankProgram
+from rewright.ir.placement import Placement, RankProgram
 from rewright.ir.types import SourceSpan
 from rewright.ops.base import Array
 from rewright.proof.certificate import Certificate
@@ -172,3 +172,18 @@ class Verdict:
 
 def _recorded(certify: Callable[[], Certificate], record: str) -> Certificate:
     return replace(certify(), captured=record)
+
+
+@dataclass
+class Pairing:
+    """What was found: for every sequential output its counterpart, and the outputs that have none."""
+
+    related: dict[str, tuple[str, Placement]] = field(default_factory=dict[str, tuple[str, Placement]])
+    """Sequential output -> the ranks' tensor (an output or an input) and how they hold it."""
+    alone: list[str] = field(default_factory=list[str])
+    """Sequential outputs that are indices or masks without a counterpart."""
+    failed: list[str] = field(default_factory=list[str])
+    unclaimed: list[str] = field(default_factory=list[str])
+    """Outputs of the ranks that are no tensor of the sequential program."""
+    rank_alone: list[str] = field(default_factory=list[str])
+    """Outputs of the ranks that are indices or masks without a counterpart."""

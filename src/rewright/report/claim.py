@@ -8,15 +8,7 @@ from typing import Any, cast
 
 from rewright.ir.errors import RewrightError
 from rewright.ir.types import SourceSpan
-from rewright.refine.verdict import (
-    Counterexample,
-    Evidence,
-    Finding,
-    OutputRelation,
-    Stats,
-    Verdict,
-    Where,
-)
+from rewright.refine.verdict import Counterexample, Evidence, Finding, OutputRelation, Stats, Verdict, Where
 
 
 @dataclass(frozen=True)

@@ -4,26 +4,22 @@ from __future__ import annotations
 
 import hashlib
 import importlib.metadata
-import json
 import random
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from rewright.ir.errors import RewrightError, TypeMismatch
-from rewright.ir.graph import Graph
 from rewright.rules import bounded, mutation
 from rewright.rules.concrete import concrete
 from rewright.rules.counterexample import Comparison, compare_programs
 from rewright.rules.instances import Instance, sample
 from rewright.rules.matcher import match_at, rewrite_match
+from rewright.rules.record import INSTANCES, Record, Tier, graph_text, rule_digest
 from rewright.rules.rule import Rule
 from rewright.rules.verdict import judge
 
-Tier = Literal["proved", "bounded", "tested", "none"]
-INSTANCES = 20
 ASSUMPTIONS = (
     "floats are real numbers: no rounding, no overflow, no NaN, no negative zero",
     "integers do not overflow",
@@ -32,55 +28,6 @@ ASSUMPTIONS = (
 """What every proof about values assumes; rules of grade ``move`` need none of the first."""
 _CHECKER = ("ir", "ops", "terms", "rules")
 """The packages whose code an evidence record depends on."""
-
-
-@dataclass(frozen=True)
-class Record:
-    """The evidence of one rule; ``digest`` ties it to the rule and ``checker`` to the code that made it."""
-
-    name: str
-    statement: str
-    digest: str
-    checker: str
-    tier: Tier
-    grade: str | None
-    proof: Mapping[str, Any]
-    bounded: Mapping[str, Any]
-    tests: Mapping[str, Any]
-    substance: Mapping[str, bool]
-    mutants: Sequence[Mapping[str, str]]
-    assumptions: Sequence[str]
-
-    def to_json(self) -> str:
-        """The record as JSON."""
-        return json.dumps(asdict(self), indent=1, sort_keys=True)
-
-    @property
-    def complete(self) -> bool:
-        """Whether everything is there that a registered rule needs."""
-        return (
-            self.tier == "proved"
-            and self.bounded["difference"] is None
-            and self.tests["failed"] is None
-            and self.tests["instances"] >= INSTANCES
-            and all(self.substance.values())
-        )
-
-
-def rule_digest(rule: Rule) -> str:
-    """The SHA-256 digest of everything that a rule says."""
-    return hashlib.sha256(canonical_text(rule).encode()).hexdigest()
-
-
-def canonical_text(rule: Rule) -> str:
-    """A rule as text: both sides node by node, conditions and facts; the statement is not part of it."""
-    parts = [_graph_text(rule.left), _graph_text(rule.right), repr(rule.conditions)]
-    return "\n".join([*parts, _graph_text(rule.facts) if rule.facts is not None else "no facts"])
-
-
-def _graph_text(graph: Graph) -> str:
-    lines = [f"{n}: {node.op!r} {node.operands} {node.type}" for n, node in enumerate(graph.nodes)]
-    return "\n".join([*lines, repr(sorted(graph.inputs.items())), repr(list(graph.outputs.items()))])
 
 
 @lru_cache(maxsize=1)
@@ -183,7 +130,7 @@ def substance(rule: Rule, seed: int = 0) -> dict[str, bool]:
     constant = not rule.right.inputs or _is_constant(rule)
     return {
         "applies": applies,
-        "sides differ": _graph_text(rule.left) != _graph_text(rule.right),
+        "sides differ": graph_text(rule.left) != graph_text(rule.right),
         "result varies": constant or len(values) > 1,
     }
 
@@ -191,18 +138,3 @@ def substance(rule: Rule, seed: int = 0) -> dict[str, bool]:
 def _is_constant(rule: Rule) -> bool:
     """Whether the right side says openly that the result is a constant."""
     return all(not node.operands or node.op.name == "broadcast_in_dim" for node in rule.right.nodes)
-
-
-def save(records: Sequence[Record], path: Path) -> None:
-    """Write records as one JSON document, a line for each record."""
-    lines = [json.dumps(asdict(record), sort_keys=True) for record in records]
-    path.write_text("[\n" + ",\n".join(lines) + "\n]\n")
-
-
-def load(path: Path) -> dict[str, Record]:
-    """Records by rule name; raises RewrightError for a file that is none."""
-    try:
-        entries = json.loads(path.read_text())
-        return {entry["name"]: Record(**entry) for entry in entries}
-    except (OSError, ValueError, TypeError, KeyError) as error:
-        raise RewrightError(f"{path} holds no evidence records ({error}); make them again") from None

@@ -14,8 +14,8 @@ from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph, GraphBuilder
 from rewright.ir.types import DType
 from rewright.rules.pattern import Tensor
+from rewright.terms.claim import Claim, all_sizes
 from rewright.terms.conditions import SizeCondition
-from rewright.terms.normal.assumptions import Claim, all_sizes
 from rewright.terms.parameters import Sort, parameters
 
 Condition = SizeCondition | Tensor

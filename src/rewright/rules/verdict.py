@@ -9,7 +9,7 @@ from typing import Literal
 from rewright.ir.errors import RewrightError
 from rewright.rules.counterexample import Counterexample, find
 from rewright.rules.rule import Rule
-from rewright.terms.normal.functions import Grade
+from rewright.terms.normal.denoting.functions import Grade
 from rewright.terms.normal.prove import Outcome, may_hold, prove
 
 Status = Literal["proved", "refuted", "unknown"]

@@ -6,7 +6,7 @@ from data (a gather). Equal expressions that differ only in the order of terms a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Union
 
@@ -144,14 +144,6 @@ def remainder(numerator: Index, divisor: Dim) -> Index:
     return Index(0, ((Remainder(inside, divisor), 1),))
 
 
-def substitute(index: Index, values: Mapping[Variable, Index], inside: Callable[[Scalar], Scalar]) -> Index:
-    """The index with variables replaced; ``inside`` continues in scalars that indices are computed from."""
-    total = Index(index.constant)
-    for atom, coefficient in index.terms:
-        total = total + _substitute_atom(atom, values, inside) * coefficient
-    return total
-
-
 def collect(constant: Dim, terms: Iterable[tuple[Atom, Dim]]) -> Index:
     """The index in its one form: equal atoms added up, zeros dropped, sorted."""
     total: dict[Atom, Dim] = {}
@@ -161,15 +153,6 @@ def collect(constant: Dim, terms: Iterable[tuple[Atom, Dim]]) -> Index:
     if len(kept) > 1:
         kept.sort(key=lambda term: str(term[0]))
     return Index(constant, tuple(kept))
-
-
-def _substitute_atom(atom: Atom, values: Mapping[Variable, Index], inside: Callable[[Scalar], Scalar]) -> Index:
-    if isinstance(atom, Variable):
-        return values[atom] if atom in values else Index(0, ((atom, 1),))
-    if isinstance(atom, Element):
-        return element(inside(atom.value))
-    inner = substitute(atom.numerator, values, inside)
-    return quotient(inner, atom.divisor) if isinstance(atom, Quotient) else remainder(inner, atom.divisor)
 
 
 def _split(numerator: Index, divisor: Dim) -> tuple[Index, Index]:

@@ -11,8 +11,10 @@ import pytest
 from rewright import ops
 from rewright.ir.graph import Graph
 from rewright.ir.placement import Mesh, Placement, RankProgram, place
-from rewright.refine.check import Proof, attempt, prove_with_journal
-from rewright.refine.relations.known import Relations, complete_relations, input_relations, output_expectations
+from rewright.refine.check import attempt, prove_with_journal
+from rewright.refine.proof import Proof
+from rewright.refine.relations.given import Relations
+from rewright.refine.relations.known import complete_relations, input_relations, output_expectations
 from tests.programs import I64, Builder, Pair
 
 ROWS, HIDDEN, INNER = 3, 4, 8

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rewright.ir.types import DType
-from rewright.optimize.online.derive import Update, derive
+from rewright.optimize.online.derive import derive
+from rewright.optimize.online.update import Update
 from rewright.optimize.planning.reading import variable_index
 from rewright.optimize.proving.proofs import update_claim
 from rewright.optimize.scalars.expressions import Bound, Expression, Table

@@ -19,7 +19,7 @@ from rewright.optimize import optimize
 from rewright.optimize.kernel import Running, Store, Sweep
 from rewright.optimize.online.derive import derive
 from rewright.optimize.online.estimates import is_nonnegative
-from rewright.optimize.online.growing import Growth
+from rewright.optimize.online.update import Growth
 from rewright.optimize.phases import variants
 from rewright.optimize.planning.planner import Planner
 from rewright.optimize.planning.preparing import prepare_graph

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from rewright.ir.types import DType
 from rewright.optimize import optimize
-from rewright.optimize.online.derive import Update, derive
-from rewright.optimize.online.resetting import Reset
+from rewright.optimize.online.derive import derive
+from rewright.optimize.online.update import Reset, Update
 from rewright.optimize.planning.reading import variable_index
 from rewright.optimize.proving.proofs import reset_claim
 from rewright.optimize.scalars.expressions import Bound, Expression, Table

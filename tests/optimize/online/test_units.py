@@ -8,7 +8,8 @@ import rewright as rw
 from bench import attention
 from rewright.ir.types import DType
 from rewright.optimize.online.units import unit
-from rewright.optimize.planning.planner import Planner, reads_of
+from rewright.optimize.planning.plan import reads_of
+from rewright.optimize.planning.planner import Planner
 from rewright.optimize.planning.preparing import prepare_graph
 from rewright.optimize.planning.reading import variable_index
 from rewright.optimize.scalars.constants import closed_value

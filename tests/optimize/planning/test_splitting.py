@@ -11,13 +11,14 @@ import torch
 
 import rewright as rw
 from rewright.optimize.planning.costs import Machine, pieces_for
-from rewright.optimize.planning.planner import Plan, Planner
+from rewright.optimize.planning.plan import Plan
+from rewright.optimize.planning.planner import Planner
 from rewright.optimize.planning.preparing import prepare_graph
 from rewright.optimize.planning.splitting import split_plan
 from rewright.optimize.proving.proofs import unproved_identity
 from rewright.optimize.proving.regraph import regraph
 from rewright.optimize.running import targets
-from rewright.terms.normal.assumptions import Claim
+from rewright.terms.claim import Claim
 from rewright.terms.normal.prove import prove
 from tests.optimize.programs import PROGRAMS, attention, normal, places, tensors_by_name
 

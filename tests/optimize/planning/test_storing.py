@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 
 import rewright as rw
-from rewright.optimize.planning.planner import Plan
+from rewright.optimize.planning.plan import Plan
 from tests.optimize.programs import normal
 
 

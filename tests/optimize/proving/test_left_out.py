@@ -14,7 +14,8 @@ from rewright.ir.graph import Node
 from rewright.ir.types import DType, TensorType
 from rewright.optimize import api
 from rewright.optimize.planning import planner as planning
-from rewright.optimize.planning.planner import KernelStep, LibraryStep, Plan, Planner
+from rewright.optimize.planning.plan import KernelStep, LibraryStep, Plan
+from rewright.optimize.planning.planner import Planner
 from rewright.optimize.planning.preparing import prepare_graph
 from rewright.optimize.proving.proofs import Trust
 from rewright.optimize.report import kernel_lines

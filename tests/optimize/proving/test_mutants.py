@@ -10,7 +10,8 @@ import torch
 
 import rewright as rw
 from rewright.optimize.kernel import Kernel, Running, Sweep
-from rewright.optimize.planning.planner import KernelStep, Plan, Planner
+from rewright.optimize.planning.plan import KernelStep, Plan
+from rewright.optimize.planning.planner import Planner
 from rewright.optimize.planning.preparing import prepare_graph
 from rewright.optimize.planning.roles import Cut, Job, arrange
 from rewright.optimize.planning.splitting import split_plan

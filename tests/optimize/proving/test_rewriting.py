@@ -13,7 +13,8 @@ import rewright as rw
 from bench import attention
 from rewright.ir.types import DType
 from rewright.optimize.planning.costs import operations
-from rewright.optimize.planning.planner import Plan, Planner
+from rewright.optimize.planning.plan import Plan
+from rewright.optimize.planning.planner import Planner
 from rewright.optimize.planning.preparing import prepare_graph
 from rewright.optimize.planning.reading import variable_index
 from rewright.optimize.proving.laws import laws

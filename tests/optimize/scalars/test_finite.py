@@ -11,7 +11,8 @@ import torch
 
 import rewright as rw
 from rewright.optimize.phases import variants
-from rewright.optimize.planning.planner import Plan, Planner
+from rewright.optimize.planning.plan import Plan
+from rewright.optimize.planning.planner import Planner
 from rewright.optimize.planning.preparing import prepare_graph
 from rewright.optimize.printing.tiles.kernel import lower
 from rewright.optimize.printing.triton.renderer import render

@@ -19,8 +19,8 @@ from rewright.ops.facts import NOTHING, REAL, TRUTH, UNKNOWN, Facts, facts_betwe
 from rewright.proof.rewriting.evidence import LAW, NUMBERS, PROVED
 from rewright.proof.rewriting.laws import LAWS
 from rewright.proof.rewriting.lemma import Given, Lemma
-from rewright.proof.rewriting.stages import Rewriting, Splice, Stage
-from rewright.proof.rewriting.within import NOWHERE, facts_within
+from rewright.proof.rewriting.splices import NOWHERE, Rewriting, Splice, Stage
+from rewright.proof.rewriting.within import facts_within
 from tests.proof.rewriting.edits import edited
 from tests.proof.rewriting.forged_pairs import Case, differ
 from tests.proof.rewriting.forging import alone, sealed_for, unchecked

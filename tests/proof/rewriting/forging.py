@@ -21,7 +21,8 @@ from rewright.proof.rewriting.evidence import NUMBERS, Checked
 from rewright.proof.rewriting.lemma import Lemma
 from rewright.proof.rewriting.numbers.closed import Taken, compare_closed, taken_sentences
 from rewright.proof.rewriting.replay import Replayed, lost_needs, passing, sentences
-from rewright.proof.rewriting.stages import Rewriting, Splice, Stage, splice_stage
+from rewright.proof.rewriting.splices import Rewriting, Splice, Stage
+from rewright.proof.rewriting.stages import splice_stage
 from rewright.proof.wrapping import insert_wrapping
 from rewright.refine import refine
 

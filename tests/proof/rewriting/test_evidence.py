@@ -17,7 +17,7 @@ from rewright.ops.facts import NOTHING, REAL, Facts, facts_between, of_values
 from rewright.proof.rewriting.evidence import LAW, NUMBERS, PROVED, Checked
 from rewright.proof.rewriting.files import rewriting_table, rewritings_of
 from rewright.proof.rewriting.lemma import Lemma
-from rewright.proof.rewriting.stages import Rewriting, Splice, Stage
+from rewright.proof.rewriting.splices import Rewriting, Splice, Stage
 
 F, I8, I64 = (TensorType((3,), dtype) for dtype in (DType.F32, DType.I8, DType.I64))
 

@@ -11,7 +11,7 @@ from rewright.ir.graph import Graph, GraphBuilder
 from rewright.ir.types import DType, TensorType
 from rewright.proof.rewriting.filled import why_not
 from rewright.proof.rewriting.numbers.taken import Taken
-from rewright.proof.rewriting.stages import Splice, Stage
+from rewright.proof.rewriting.splices import Splice, Stage
 
 SHAPE = (4, 8)
 ROWS = TensorType(SHAPE, DType.F32)

@@ -15,7 +15,8 @@ from rewright.ir.types import DType, SourceSpan, TensorType
 from rewright.ops.facts import NOTHING, Facts, facts_between, of_dtype
 from rewright.proof.rewriting.evidence import NUMBERS, PROVED, Checked
 from rewright.proof.rewriting.lemma import Lemma
-from rewright.proof.rewriting.stages import Rewriting, Splice, Stage, splice_stage, why_not
+from rewright.proof.rewriting.splices import Rewriting, Splice, Stage
+from rewright.proof.rewriting.stages import splice_stage, why_not
 from rewright.proof.wrapping import insert_wrapping
 from tests.proof.rewriting.forging import NONE, forged, stage, why_refused
 

@@ -7,7 +7,8 @@ from rewright.ir.graph import Graph, GraphBuilder
 from rewright.ir.types import DType, TensorType
 from rewright.ops.facts import Facts, facts_between, of_values
 from rewright.proof.rewriting.lemma import Lemma
-from rewright.proof.rewriting.stages import Splice, Stage, splice_stage, why_not
+from rewright.proof.rewriting.splices import Splice, Stage
+from rewright.proof.rewriting.stages import splice_stage, why_not
 
 F = TensorType((3,), DType.F32)
 

@@ -26,8 +26,8 @@ from rewright.proof.files import REFINEMENT
 from rewright.proof.rewriting.evidence import PROVED, Checked
 from rewright.proof.rewriting.lemma import Lemma
 from rewright.proof.rewriting.replay import narrow_programs, replay
-from rewright.proof.rewriting.stages import Rewriting, Splice, Stage
-from rewright.proof.rewriting.within import NOWHERE, Within, fitting, sentences, why_not
+from rewright.proof.rewriting.splices import NOWHERE, Rewriting, Splice, Stage, Within
+from rewright.proof.rewriting.within import fitting, sentences, why_not
 
 IN_RANGE = "the indices in input 'i' are in range: from 0 to 6, neither negative nor beyond"
 MESH = Mesh((("tp", 2),))

@@ -12,7 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rewright.terms.normal.algebra import new_context
-from rewright.terms.normal.atoms import (
+from rewright.terms.normal.arithmetic.cases import finite
+from rewright.terms.normal.arithmetic.division import floor_quotient, floor_remainder
+from rewright.terms.normal.facts.context import Context, OutOfTime
+from rewright.terms.normal.facts.guards import at_least, at_least_zero, is_zero, less_than
+from rewright.terms.normal.folds.sums import sum_over
+from rewright.terms.normal.polynomials.atoms import (
     ONE,
     ZERO,
     Base,
@@ -25,13 +30,8 @@ from rewright.terms.normal.atoms import (
     polynomial,
     symbol,
 )
-from rewright.terms.normal.cases import finite
-from rewright.terms.normal.context import Context, OutOfTime
-from rewright.terms.normal.division import floor_quotient, floor_remainder
-from rewright.terms.normal.guards import at_least, at_least_zero, is_zero, less_than
-from rewright.terms.normal.powers import exponential, logarithm, power
-from rewright.terms.normal.ranged import PrefixSum, bound_name
-from rewright.terms.normal.sums import sum_over
+from rewright.terms.normal.polynomials.powers import exponential, logarithm, power
+from rewright.terms.normal.polynomials.ranged import PrefixSum, bound_name
 
 NAMES = ("a", "b", "i")
 

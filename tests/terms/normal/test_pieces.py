@@ -13,7 +13,7 @@ from rewright.interp.program import run
 from rewright.ir.graph import Graph
 from rewright.ops.reference import building as rb
 from rewright.rules.library import library
-from rewright.terms.normal.assumptions import Claim
+from rewright.terms.claim import Claim
 from rewright.terms.normal.prove import prove
 from tests.programs import Builder
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from rewright import ops
 from rewright.blame.layouts import Layout, Numbers, agree
-from rewright.interp.ranks import Trial
+from rewright.interp.trial import Trial
 from rewright.ir.dims import Shape, divide, product
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import GraphBuilder

@@ -11,7 +11,7 @@ from rewright.proof.rewriting.lemma import key_of
 from rewright.rules.generalisation import generalise
 from rewright.rules.reading import canonical
 from rewright.rules.scheme import Scheme
-from rewright.terms.normal.assumptions import Claim
+from rewright.terms.claim import Claim
 from rewright.terms.normal.prove import prove
 
 _HURRIED = 2.0

@@ -31,9 +31,9 @@ from rewright.lifting.terms.value import NotAView, Pieces, Value
 from rewright.proof.rewriting.evidence import NUMBERS, PROVED
 from rewright.proof.rewriting.lemma import Lemma, key_of
 from rewright.proof.rewriting.numbers.closed import compare_closed
-from rewright.proof.rewriting.stages import Splice, Stage
+from rewright.proof.rewriting.splices import Splice, Stage
+from rewright.refine.relations.given import Relations
 from rewright.refine.relations.inputs import input_values
-from rewright.refine.relations.known import Relations
 
 _MOST_COMPUTED = 4096
 _MOST_FAILURES = 12

@@ -21,7 +21,7 @@ from rewright.proof.rewriting.evidence import NUMBERS
 from rewright.proof.rewriting.lemma import Lemma
 from rewright.proof.rewriting.numbers.closed import compare_closed
 from rewright.proof.rewriting.parts import convert_node, copy_nodes
-from rewright.proof.rewriting.stages import Splice, Stage
+from rewright.proof.rewriting.splices import Splice, Stage
 
 _MOST_ELEMENTS = 1 << 22
 _MOST_NODES = 4096

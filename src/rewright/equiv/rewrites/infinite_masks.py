@@ -14,7 +14,8 @@ import numpy as np
 from rewright.analysis.meetings import match_collectives
 from rewright.blame.layouts import agree
 from rewright.equiv.rewrites.ideal import is_lowest, with_infinities
-from rewright.interp.ranks import Trial, run, run_ranks
+from rewright.interp.ranks import run, run_ranks
+from rewright.interp.trial import Trial
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 from rewright.ir.operator import Unsupported

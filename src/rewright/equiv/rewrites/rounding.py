@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from rewright.interp.ranks import Trial
+from rewright.interp.trial import Trial
 from rewright.ops.base import Array
 from rewright.refine.twin.twin import Twin
 from rewright.refine.verdict import Verdict

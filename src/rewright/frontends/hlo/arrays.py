@@ -12,7 +12,8 @@ from rewright.frontends.hlo.attributes import Window
 from rewright.frontends.hlo.bounds import clamp, clamp_starts, drop_outside_blocks, gather_or_nan
 from rewright.frontends.hlo.context import Context, registering
 from rewright.frontends.hlo.layouts import major_first
-from rewright.frontends.hlo.module import Computation, Instruction, Module
+from rewright.frontends.hlo.module import Instruction
+from rewright.frontends.hlo.reductions import FOLDS, reduction
 from rewright.frontends.hlo.shapes import Shape as ModuleShape
 from rewright.ir.dims import Shape
 from rewright.ir.errors import RewrightError, UnsupportedOperator
@@ -221,37 +222,6 @@ def _dot(c: Context, i: Instruction, operands: Sequence[int]) -> int:
     is_plain = types[0] is types[1] and dtype.is_float
     wide = types[0] if is_plain else dtype  # integers wrap around in the dtype of the result
     return rb.convert(c.b, c.b.add(op, *(rb.convert(c.b, operand, wide) for operand in operands)), dtype)
-
-
-FOLDS: dict[str, ReductionKind] = {
-    "add": "sum",
-    "multiply": "product",
-    "maximum": "maximum",
-    "minimum": "minimum",
-    "and": "and",
-    "or": "or",
-}
-
-
-def reduction(module: Module, i: Instruction) -> ReductionKind:
-    """What the computation of a reduction folds with; raises UnsupportedOperator for anything but one operator."""
-    computation = module.callee(i)
-    kind = _folds(computation)
-    if kind is None:
-        raise UnsupportedOperator("its computation is not one of sum, product, maximum, minimum, and, or")
-    if computation.parameters()[0].shape.element == "pred" and kind in ("maximum", "minimum"):
-        return "or" if kind == "maximum" else "and"
-    return kind
-
-
-def _folds(computation: Computation) -> ReductionKind | None:
-    parameters = [parameter.name for parameter in computation.parameters()]
-    root = computation.result()
-    while (root.opcode == "copy" or computation.is_plain_bitcast(root)) and root.operands:
-        root = computation.instructions[root.operands[0]]
-    if len(parameters) != 2 or sorted(root.operands) != sorted(parameters):
-        return None
-    return FOLDS.get(root.opcode)
 
 
 @_register("reduce")

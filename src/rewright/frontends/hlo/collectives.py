@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from rewright import ops
-from rewright.frontends.hlo.arrays import reduction
 from rewright.frontends.hlo.context import Context, registering
 from rewright.frontends.hlo.devices import Groups
 from rewright.frontends.hlo.module import Instruction
+from rewright.frontends.hlo.reductions import reduction
 from rewright.ir.errors import RewrightError, UnsupportedOperator
 from rewright.ops.reference import building as rb
 

@@ -6,7 +6,11 @@ import struct
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from importlib import import_module
 from math import prod
+from typing import Any
+
+import numpy as np
 
 from rewright.frontends.hlo.layouts import TILED, row_major
 from rewright.frontends.hlo.wire import (
@@ -215,3 +219,25 @@ def _narrowed(values: Sequence[float]) -> list[int]:
         0x7FC0 if value != value else (own + 0x7FFF + (own >> 16 & 1)) >> 16
         for own, value in zip(bits, values, strict=True)
     ]
+
+
+_KINDS = {"s": "int", "u": "uint", "f": "float", "c": "complex"}
+
+
+def dtype_of(shape: Shape) -> np.dtype[Any]:
+    """The numpy dtype of an array; raises RewrightError where there is none."""
+    if shape.element == "bf16":
+        types: Any = import_module("ml_dtypes")
+        return np.dtype(types.bfloat16)
+    size = element_of(shape).bytes
+    if not size:
+        raise RewrightError(f"inputs of {shape} cannot be drawn; give the module inputs of numbers")
+    return np.dtype(bool) if shape.element == "pred" else np.dtype(f"{_KINDS[shape.element[0]]}{8 * size}")
+
+
+def limits_of(dtype: np.dtype[Any]) -> tuple[float, float, float]:
+    """Of a dtype of floats, or of pairs of them: a rounding of 1, the least normal number, and the largest."""
+    if dtype.name == "bfloat16":
+        return 2.0**-7, 2.0**-126, 3.3895313892515355e38
+    found = np.finfo(dtype)
+    return float(found.eps), float(found.tiny), float(found.max)

@@ -9,7 +9,8 @@ import numpy as np
 
 from rewright.lifting.journal import Again
 from rewright.lifting.layers.stream import Stream, mismatches
-from rewright.lifting.terms.trace import UNSET, Instance, NotReusable, Template, Trace
+from rewright.lifting.terms.template import UNSET, Instance, NotReusable, Template
+from rewright.lifting.terms.trace import Trace
 
 if TYPE_CHECKING:
     from rewright.lifting.programs import Lifter, Run

@@ -10,9 +10,8 @@ from dataclasses import replace
 
 from rewright.claims.language import Addend, View
 from rewright.ir.dims import Dim, Shape, divide, product
-from rewright.lifting.recognition.unit_axes import plain_axis
 from rewright.lifting.terms.index import Index, rename
-from rewright.lifting.terms.value import Digits, NotAView, coalesce, variables_of, with_digits
+from rewright.lifting.terms.value import Digits, NotAView, coalesce, plain_axis, variables_of, with_digits
 
 _MOST_CUTS = 9
 

@@ -14,7 +14,7 @@ from itertools import combinations, islice, product
 from rewright.claims.language import View
 from rewright.lifting.terms.algebra import Algebra
 from rewright.lifting.terms.index import Index, variables_in
-from rewright.lifting.terms.value import NotAView, Pieces, Value, coalesce, variables_of, with_digits
+from rewright.lifting.terms.value import NotAView, Pieces, Value, coalesce, plain_axis, with_digits
 
 _MOST = 3
 """More indices of one value than this are left out all together or not at all."""
@@ -104,29 +104,6 @@ def shut(view: View) -> View:
     axis = len(view.dims) - 1
     kept = plain_axis(view, axis)
     return View(kept.dims[:axis], kept.addends)
-
-
-def plain_axis(view: View, axis: int) -> View:
-    """The view without the digits of one value of an axis, none of which it reads any more."""
-    return _without_ones(view, {axis})
-
-
-def plain_parts(view: View, axis: int) -> View:
-    """The same for one axis and for all of more than one value, where a digit of one value is no axis of its own."""
-    several = {k for k, digits in enumerate(view.dims) if any(n != 1 for n in digits)}
-    return _without_ones(view, {axis, *several})
-
-
-def _without_ones(view: View, axes: Set[int]) -> View:
-    names = variables_of(view.dims)
-    out = {v for axis in axes for v, n in zip(names[axis], view.dims[axis], strict=True) if n == 1}
-    moved: list[Index] = []
-    fresh = 0
-    for v in range(sum(len(digits) for digits in view.dims)):
-        moved.append((0, () if v in out else ((fresh, 1),)))
-        fresh += v not in out
-    dims = tuple(tuple(n for n in d if n != 1) if axis in axes else d for axis, d in enumerate(view.dims))
-    return with_digits(view, dims, moved)
 
 
 def _ones(view: View) -> set[int]:

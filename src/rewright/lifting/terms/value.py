@@ -7,7 +7,7 @@ nothing. ``parts`` of an addend say how much of each fold inside its term has be
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from typing import Union
 
@@ -183,3 +183,26 @@ def _mergeable(access: Access, outer: int, inner: int, inner_size: Dim) -> bool:
         if strides.get(outer, 0) != strides.get(inner, 0) * inner_size:
             return False
     return True
+
+
+def plain_axis(view: View, axis: int) -> View:
+    """The view without the digits of one value of an axis, none of which it reads any more."""
+    return _without_ones(view, {axis})
+
+
+def plain_parts(view: View, axis: int) -> View:
+    """The same for one axis and for all of more than one value, where a digit of one value is no axis of its own."""
+    several = {k for k, digits in enumerate(view.dims) if any(n != 1 for n in digits)}
+    return _without_ones(view, {axis, *several})
+
+
+def _without_ones(view: View, axes: Set[int]) -> View:
+    names = variables_of(view.dims)
+    out = {v for axis in axes for v, n in zip(names[axis], view.dims[axis], strict=True) if n == 1}
+    moved: list[Index] = []
+    fresh = 0
+    for v in range(sum(len(digits) for digits in view.dims)):
+        moved.append((0, () if v in out else ((fresh, 1),)))
+        fresh += v not in out
+    dims = tuple(tuple(n for n in d if n != 1) if axis in axes else d for axis, d in enumerate(view.dims))
+    return with_digits(view, dims, moved)

@@ -10,16 +10,7 @@ import numpy as np
 from rewright.ir.types import DType
 from rewright.ops.facts import Facts, of_values, subtract
 from rewright.ops.functions.intervals import bitwise
-from rewright.ops.functions.record import (
-    EVERYWHERE,
-    Code,
-    Operands,
-    ScalarFunction,
-    Triton,
-    Values,
-    infix,
-    laws,
-)
+from rewright.ops.functions.record import EVERYWHERE, Code, Operands, ScalarFunction, Triton, Values, infix, laws
 
 
 def _of_bits(

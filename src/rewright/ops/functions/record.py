@@ -10,13 +10,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from numpy.typing import NDArray
-
 from rewright.ir.types import DType
 from rewright.ops.facts import UNKNOWN, Facts
+from rewright.ops.functions.numerics import Array
 from rewright.terms.scalar import Apply, Fixed, Read, Scalar
 
-Array = NDArray[Any]
 Dtypes = Literal["float", "number", "logical", "any"]
 """Which dtypes the operands may have; logical: booleans and integers."""
 Direction = Literal["EQ", "NE", "LT", "LE", "GT", "GE"]

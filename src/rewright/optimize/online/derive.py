@@ -17,60 +17,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from rewright.optimize.online.estimates import Estimate, estimates, sub_products
-from rewright.optimize.online.growing import Factors, Growth, growth, growth_of_estimates
-from rewright.optimize.online.resetting import Reset, reset
+from rewright.optimize.online.estimates import estimates, sub_products
+from rewright.optimize.online.growing import Factors, growth, growth_of_estimates
+from rewright.optimize.online.resetting import reset
+from rewright.optimize.online.update import Estimate, Update
 from rewright.optimize.scalars.expressions import Expression, Table, contains
 from rewright.optimize.scalars.values import identity, is_no_number, vanishes
 
 Signed = tuple[Expression, int]
 MOST = 6
 """A product of more factors that follow running values is not taken apart."""
-
-
-@dataclass(frozen=True, slots=True)
-class Update:
-    """How a state follows the states that it depends on.
-
-    The state is the reduction of ``body``. ``factor`` is an expression over the old values ``depends`` and the new ones
-    ``renewed`` (placeholders): the state is multiplied by it, after it has grown by ``growth``. With ``reset``, it
-    starts again when an extremum moves; with none of them it depends on no running value. At the end the state is
-    multiplied by ``finish``, which does not depend on the lane.
-    """
-
-    body: Expression
-    depends: tuple[Expression, ...] = ()
-    renewed: tuple[Expression, ...] = ()
-    factor: Expression | None = None
-    finish: Expression | None = None
-    reset: Reset | None = None
-    growth: Growth | None = None
-    undefined: tuple[Expression, ...] = ()
-    """The extrema of which the sum is no number while they have seen nothing but infinity: ``exp(s - m)`` is none."""
-
-    @property
-    def moves(self) -> tuple[tuple[Expression, Expression], ...]:
-        """What the state follows, estimates included, each with its placeholder."""
-        followed = () if self.growth is None else self.growth.estimates
-        return (*((e.leaf, e.renewed) for e in followed), *zip(self.depends, self.renewed, strict=True))
-
-    @property
-    def weights(self) -> tuple[Expression, ...]:
-        """The sums of the weights of means that the state follows: there is no such mean, and no state, at zero."""
-        followed = () if self.growth is None else self.growth.estimates
-        return tuple(dict.fromkeys(e.weight for e in followed if e.weight is not None))
-
-    @property
-    def estimated(self) -> bool:
-        """Whether the state follows what is known only at the end of the pass, by an estimate."""
-        return self.growth is not None and bool(self.growth.estimates)
-
-    @property
-    def extrema(self) -> tuple[Expression, ...]:
-        """What the state follows by its factor."""
-        return () if self.factor is None else tuple(e for e in self.depends if contains(self.factor, e))
 
 
 def products(value: Expression, sign: int = 1) -> Iterator[Signed]:

@@ -9,33 +9,14 @@ sign: with others W may come near zero in between, and an estimate that is far f
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass
 
 from rewright.ir.types import DType
 from rewright.ops.functions import FUNCTIONS
+from rewright.optimize.online.update import Estimate
 from rewright.optimize.scalars.expressions import Expression, Table, contains
 
 Rest = Callable[[Expression], tuple[Expression, Expression | None]]
 """What the state of a sum is the sum of, and what it is multiplied by at the end."""
-
-
-@dataclass(frozen=True, slots=True)
-class Estimate:
-    """A value ``leaf`` made of a sum of the pass: ``sum * count / seen``, or ``sum / weight``."""
-
-    leaf: Expression
-    renewed: Expression
-    """A placeholder for the next estimate."""
-    sum: Expression
-    count: float = 1.0
-    weight: Expression | None = None
-    left: Expression | None = None
-    """Of a mean, what is left of an element: ``x - leaf``."""
-
-    @property
-    def sums(self) -> tuple[Expression, ...]:
-        """The running sums that it is made of."""
-        return (self.sum,) if self.weight is None else (self.sum, self.weight)
 
 
 def estimates(table: Table, body: Expression, running: Collection[Expression], rest: Rest) -> list[Estimate] | None:

@@ -20,42 +20,11 @@ the estimate is none of the state.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 
-from rewright.optimize.online.estimates import Estimate
 from rewright.optimize.online.polynomials import Monomial, Polynomial, Reader, add, difference, express, multiply
+from rewright.optimize.online.update import Estimate, Growth
 from rewright.optimize.scalars.expressions import Expression, Table, contains
-
-
-@dataclass(frozen=True, slots=True)
-class Growth:
-    """What is added to a state before its factor: ``each`` for all that was seen, and multiples of other states.
-
-    Coefficients are over the old and new values of what is followed, as the factor is.
-    """
-
-    each: Expression | None
-    others: tuple[tuple[Expression, Expression], ...]
-    """Coefficients, each with the sum of the same pass that it multiplies."""
-    estimates: tuple[Estimate, ...] = ()
-    """What is followed besides extrema."""
-
-    @property
-    def counts(self) -> bool:
-        """Whether it counts the elements that were seen."""
-        return self.each is not None or any(e.weight is None for e in self.estimates)
-
-    @property
-    def coefficients(self) -> tuple[Expression, ...]:
-        """What other states, and the number of elements, are multiplied by."""
-        return (*(() if self.each is None else (self.each,)), *(coefficient for coefficient, _ in self.others))
-
-    @staticmethod
-    def following(depends: Sequence[Expression]) -> list[Expression]:
-        """Of what the state depends on, the extrema; the others are sums."""
-        return [e for e in depends if e.bound is not None and e.bound.kind != "sum"]
-
 
 Factors = frozenset[tuple[int, int, int]]
 """A product as the numbers of its factors, their exponents, and how often they occur."""

@@ -19,8 +19,8 @@ takes over resets the state once, and keeps it from then on.
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
 
+from rewright.optimize.online.update import Reset
 from rewright.optimize.scalars.expressions import Expression, Table, contains
 from rewright.optimize.scalars.values import identity
 
@@ -31,13 +31,6 @@ _BELOW_INTEGERS = {**_BELOW, "LT": True, "LE": True}
 _ITSELF = {"EQ": True, "NE": False, "LE": True, "GE": True, "LT": False, "GT": False}
 """Comparisons of a number with itself; an element that is NaN is above every number, and never below e'."""
 _IDEMPOTENT = ("maximum", "minimum", "or", "and")
-
-
-@dataclass(frozen=True, slots=True)
-class Reset:
-    """What every element that was seen adds after the extremum has moved: a constant."""
-
-    value: Expression
 
 
 def reset(table: Table, kind: str, body: Expression, lane: str, running: Collection[Expression]) -> Reset | None:

@@ -8,9 +8,7 @@ again with one more such tensor; so there are at most as many rounds as reductio
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from collections.abc import Collection, Mapping, Sequence
 
 from rewright import ops
 from rewright.analysis.values import facts_of
@@ -18,65 +16,20 @@ from rewright.frontends.torch.lower.foreign import TARGET, names
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph, Node
 from rewright.ir.operator import Operator, Unsupported
-from rewright.ir.types import DType, TensorType
 from rewright.ops.facts import Facts, integer_range
 from rewright.ops.sorting import is_ranked
 from rewright.optimize.kernel import Kernel, Store
 from rewright.optimize.online.distributing import distribute_sums
 from rewright.optimize.planning.merging import loaded_tensors, merge_jobs
+from rewright.optimize.planning.plan import KernelStep, LibraryStep, Plan, Step, reads, writes
 from rewright.optimize.planning.reading import DEEP, NotScalar, Places, Reader, TooDeep
 from rewright.optimize.planning.roles import Cut, Job, arrange, reductions
 from rewright.optimize.planning.storing import CHEAP, Storing, elements, many_values
 from rewright.optimize.scalars.expressions import Expression, Table, walk
-from rewright.optimize.scalars.facts import facts_of_tensors
 from rewright.terms.scalar import Scalar
-
-
-@dataclass(frozen=True)
-class LibraryStep:
-    """A node that a library computes."""
-
-    position: int
-    why: str
-
-
-@dataclass(frozen=True)
-class KernelStep:
-    """A fused kernel."""
-
-    kernel: Kernel
-
-
-Step = LibraryStep | KernelStep
 
 THIN = 8
 """A tensor is thin where it has fewer elements than what it is computed from by this factor."""
-
-
-@dataclass
-class Plan:
-    """Steps in an order in which they can run, and what was decided on the way."""
-
-    graph: Graph
-    table: Table
-    memory: frozenset[int]
-    steps: tuple[Step, ...]
-    decisions: list[str] = field(default_factory=list[str])
-
-    @cached_property
-    def tensors(self) -> list[Facts]:
-        """What its tensors may be, of inputs that are real numbers or masks."""
-        return facts_of_tensors(self.graph)
-
-    @cached_property
-    def defined(self) -> list[Facts]:
-        """What its tensors may be wherever the program is defined."""
-        return facts_of_tensors(self.graph, defined=True)
-
-    @property
-    def kernels(self) -> list[Kernel]:
-        """The fused kernels."""
-        return [s.kernel for s in self.steps if isinstance(s, KernelStep)]
 
 
 class Planner(Storing):
@@ -370,7 +323,7 @@ class Planner(Storing):
         }
         done: list[Step] = []
         while steps:
-            now = [s for s in steps if _reads(self.graph, s, self.base) <= ready]
+            now = [s for s in steps if reads(self.graph, s, self.base) <= ready]
             assert now, "a cycle among kernels"
             for step in now:
                 done.append(step)
@@ -397,59 +350,5 @@ def _arranged(table: Table, store: Store, sizes: Mapping[str, int]) -> Job:
     return job
 
 
-def base_of(plan: Plan, position: int) -> int:
-    """The stored tensor that a tensor is, or is a view of."""
-    while position not in plan.memory and plan.graph.nodes[position].operands:
-        position = plan.graph.nodes[position].operands[0]
-    return position
-
-
-def reads_of(plan: Plan, step: Step) -> set[int]:
-    """The stored tensors that a step of a plan reads."""
-    return _reads(plan.graph, step, lambda position: base_of(plan, position))
-
-
-def _reads(graph: Graph, step: Step, base: Callable[[int], int]) -> set[int]:
-    """The stored tensors that a step reads; ``base`` says of which one a tensor is a view."""
-    if isinstance(step, LibraryStep):
-        return {base(p) for p in graph.nodes[step.position].operands}
-    return loads(step.kernel) - set(writes(step))
-
-
-def widen_storage(plan: Plan) -> Plan:
-    """The plan with 16-bit tensors that only kernels read stored in float32, as what they compute is.
-
-    A sum of squares that PyTorch keeps in float32 within one operator would overflow in fp16 between two kernels, and
-    scores that a library computes would be rounded as coarsely as in the program. A linear layer is left as it is.
-    """
-    libraries = [step.position for step in plan.steps if isinstance(step, LibraryStep)]
-    read = {p for position in libraries for p in plan.graph.nodes[position].operands}
-    fixed = {base_of(plan, p) for p in (*read, *plan.graph.outputs.values())} | set(plan.graph.outputs.values())
-    products = {p for p in libraries if getattr(plan.graph.nodes[p].op, "lhs_batch", ())}
-    own = ({s.tensor for kernel in plan.kernels for s in kernel.stores} | products) - fixed
-    nodes = tuple(
-        replace(node, type=TensorType(node.type.shape, DType.F32))
-        if position in own and node.type.dtype in (DType.F16, DType.BF16)
-        else node
-        for position, node in enumerate(plan.graph.nodes)
-    )
-    return replace(plan, graph=replace(plan.graph, nodes=nodes))
-
-
 class _Again(Exception):
     """Something new is stored; plan again."""
-
-
-def writes(step: Step) -> tuple[int, ...]:
-    """The tensors that a step writes."""
-    return (step.position,) if isinstance(step, LibraryStep) else tuple(s.tensor for s in step.kernel.stores)
-
-
-def loads(kernel: Kernel) -> set[int]:
-    """The tensors that a kernel reads."""
-    return {e.tensor for e in walk(*roots(kernel)) if e.op == "load" and e.tensor >= 0}
-
-
-def roots(kernel: Kernel) -> list[Expression]:
-    """The expressions that a kernel stores."""
-    return [s.value for s in kernel.stores]

@@ -13,18 +13,7 @@ from rewright.optimize.planning.parting import JOINED, parted_at
 from rewright.optimize.scalars.expressions import Bound, Expression, Table, walk
 from rewright.optimize.scalars.ranges import Span, decide_sign, simplify_index, span
 from rewright.terms.index import Element, Index, Quotient, Variable, collect, quotient, remainder
-from rewright.terms.scalar import (
-    AllOf,
-    Apply,
-    AtLeastZero,
-    Choose,
-    Condition,
-    Fixed,
-    Fold,
-    Number,
-    Read,
-    Scalar,
-)
+from rewright.terms.scalar import AllOf, Apply, AtLeastZero, Choose, Condition, Fixed, Fold, Number, Read, Scalar
 from rewright.terms.scalar import Table as Fixeds
 
 Places = tuple[Index, ...]

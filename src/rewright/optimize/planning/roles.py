@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from rewright.optimize.kernel import Kernel, Loop, Product, Running, Store, Sweep
-from rewright.optimize.online.derive import Update, derive, helpers, product_of, products, with_helpers
-from rewright.optimize.scalars.expressions import Expression, Table, walk
+from rewright.optimize.online.derive import derive, helpers, product_of, products, with_helpers
+from rewright.optimize.online.update import Update
+from rewright.optimize.scalars.expressions import Expression, Table, unreduced_parts, walk
 
 FEATURE_LIMIT = 512
 """The widest accumulator that a kernel keeps for a row."""
@@ -59,18 +60,6 @@ def shown(values: Iterable[Expression], sweeps: Iterable[Sweep]) -> frozenset[in
 def _outermost(value: Expression) -> set[int]:
     """The reductions in a value that are inside of no other one, by number."""
     return {e.number for e in unreduced_parts(value) if e.bound is not None}
-
-
-def unreduced_parts(value: Expression) -> Iterator[Expression]:
-    """The parts of a value that are inside of no reduction in it."""
-    seen: set[int] = set()
-    stack = [value]
-    while stack:
-        e = stack.pop()
-        if e.number not in seen:
-            seen.add(e.number)
-            yield e
-            stack += () if e.bound is not None else e.arguments
 
 
 def compared(values: Iterable[Expression]) -> frozenset[int]:

@@ -23,11 +23,9 @@ from rewright import ops
 from rewright.ir.graph import Graph, Node
 from rewright.ir.types import DType, TensorType
 from rewright.optimize.kernel import Kernel, Loop, Running, Store, Sweep
-from rewright.optimize.online.derive import Update
-from rewright.optimize.online.estimates import Estimate
-from rewright.optimize.online.growing import Growth
+from rewright.optimize.online.update import Estimate, Growth, Update
 from rewright.optimize.planning.costs import Machine, pieces_for
-from rewright.optimize.planning.planner import KernelStep, Plan, Step
+from rewright.optimize.planning.plan import KernelStep, Plan, Step
 from rewright.optimize.planning.reading import variable_index
 from rewright.optimize.planning.roles import Cut, Job, arrange
 from rewright.optimize.scalars.expressions import Bound, Expression, Table

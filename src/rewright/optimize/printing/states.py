@@ -11,8 +11,7 @@ from dataclasses import dataclass
 
 from rewright.ir.types import DType
 from rewright.optimize.kernel import Running, Sweep
-from rewright.optimize.online.estimates import Estimate
-from rewright.optimize.online.growing import Growth
+from rewright.optimize.online.update import Estimate, Growth
 from rewright.optimize.printing.statements import (
     Assign,
     Let,

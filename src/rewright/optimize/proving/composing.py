@@ -8,41 +8,24 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from rewright import ops
-from rewright.equiv.engine import equiv
-from rewright.equiv.pieces import Piece, PiecewiseCertificate, Use, follows, why_not
+from rewright.equiv.pieces import Piece, PiecewiseCertificate, Use, follows
 from rewright.ir.digest import digest
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 from rewright.optimize.planning.cutting import cut_graph
-from rewright.optimize.planning.planner import Plan, writes
+from rewright.optimize.planning.plan import Plan, writes
+from rewright.optimize.proving.refusal import Late, NotComposed
 from rewright.optimize.proving.regraph import regraph_plan
-from rewright.refine.engine import answer
 
-LEMMA = 10.0
-"""Seconds that the checker may take for one lemma of a piece."""
-LEAST = 0.5
-"""Seconds that each way of proving a piece gets that is tried."""
 FIRST = 0.3
 """The share of its time that a piece gets before all others were tried."""
 PATIENCE = 1.25
 """All pieces of the first plan together may take this many times as long as one, and those of a later plan half as long
 as one more."""
-
-
-class NotComposed(RewrightError):
-    """A plan that has no proof in pieces, with the first tensor that has none, and all such by their place."""
-
-    def __init__(self, why: str, tensors: Collection[int] = ()) -> None:
-        super().__init__(why)
-        self.tensors = tuple(tensors)
-
-
-class _Late(NotComposed):
-    """A piece that may have a proof, for which there was no time."""
 
 
 @dataclass(frozen=True)
@@ -65,10 +48,18 @@ class Known:
     """Seconds of the processor: a machine that is busy with something else proves as much."""
 
 
+Prover = Callable[[Graph, Graph, float, set[str]], Piece]
+"""Proves that two programs are equal within seconds, and adds the digests of lemmas that were proved.
+
+Raises NotComposed where there is no proof.
+"""
+
+
 @dataclass
 class _Pieces:
     """The pieces that were proved, by what they say."""
 
+    prove: Prover
     seconds: float
     until: float
     """How much may be spent on all pieces, those of other plans included."""
@@ -91,7 +82,7 @@ class _Pieces:
             try:
                 piece = self.known.proved.get(key) or self._proved(left, right, self.seconds * share)
             except RewrightError as error:
-                if share == 1 or not isinstance(error, _Late):
+                if share == 1 or not isinstance(error, Late):
                     self.known.failed[key] = error
                 raise
             finally:
@@ -102,36 +93,12 @@ class _Pieces:
         return self.found[key]
 
     def _proved(self, left: Graph, right: Graph, seconds: float) -> Piece:
-        plain = Piece(left, right)
-        if plain.is_same:
-            return plain
+        if Piece(left, right).is_same:
+            return Piece(left, right)
         left_over = min(seconds, self.until - self.known.spent)
         if left_over <= 0:
-            raise _Late("the budget is used up by other tensors")
-        until = time.process_time() + left_over
-
-        def remaining(share: float = 1.0) -> float:
-            return max((until - time.process_time()) * share, LEAST * share)
-
-        alike = {"*": "Replicate()"} if left.inputs else None
-        found = answer(left, [right], alike, None, left_over, suggest=False, locate=False, rounds=False)
-        if found.status == "refuted":
-            raise NotComposed(found.reason)
-        if found.status == "proved" and why_not(Piece(left, right, found.certificate), self.lemmas, LEMMA) is None:
-            return Piece(left, right, found.certificate)
-        # Either may be the one that takes long for what the other one sees at once.
-        if why_not(plain, self.lemmas, remaining(0.3)) is None:
-            return plain
-        other = equiv(left, right, budget=remaining(0.7), explain=False)
-        if other.status == "proved":
-            piece = Piece(left, right, other.certificate)
-            if why_not(piece, self.lemmas, LEMMA) is None:
-                return piece
-        if time.process_time() < until and why_not(plain, self.lemmas, remaining()) is None:
-            return plain
-        if other.status == "unknown" and time.process_time() >= until:
-            raise _Late(f"{left_over:.1f} s found no proof")
-        raise NotComposed(other.reason)
+            raise Late("the budget is used up by other tensors")
+        return self.prove(left, right, left_over, self.lemmas)
 
 
 @dataclass(frozen=True)
@@ -151,6 +118,7 @@ class _Sides:
 
 
 def compose_proof(
+    prove: Prover,
     program: Graph,
     plan: Plan,
     made: Mapping[int, int],
@@ -161,6 +129,7 @@ def compose_proof(
     """The proof of a plan in pieces.
 
     Args:
+        prove: proves one piece.
         program: what the plan is for, as it was captured.
         plan: the plan.
         made: for positions of the program the ones of the graph that was planned.
@@ -174,7 +143,9 @@ def compose_proof(
     written, memory = regraph_plan(plan)
     sources = {ready: position for position, ready in made.items()}
     known = Known() if known is None else known
-    pieces = _Pieces(seconds, min(max(PATIENCE * seconds, known.spent + seconds / 2), known.spent + total), known)
+    pieces = _Pieces(
+        prove, seconds, min(max(PATIENCE * seconds, known.spent + seconds / 2), known.spent + total), known
+    )
     held = {written.inputs[name]: p for name, p in program.inputs.items() if name in written.inputs}
     sides: list[_Sides] = []
     wanted = [(sources[p], memory[p]) for p in _stored(plan) if p in sources]  # others are parts of one reduction
@@ -197,7 +168,7 @@ def compose_proof(
             except RewrightError as error:
                 node = program.nodes[side.source]
                 missing[side.source] = f"{node.op.name} at {node.span} is not proved: {error}"
-                late += [side] if isinstance(error, _Late) else []
+                late += [side] if isinstance(error, Late) else []
         waiting = late
     if missing:
         raise NotComposed(next(iter(missing.values())), [made[source] for source in missing])

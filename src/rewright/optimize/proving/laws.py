@@ -19,8 +19,8 @@ from rewright.optimize.planning.reading import Reader, variable_index
 from rewright.optimize.scalars.constants import closed_value
 from rewright.optimize.scalars.expressions import Bound, Expression, Table
 from rewright.rules.concrete import concrete
-from rewright.rules.evidence import load
 from rewright.rules.library import EVIDENCE, Registry, scales
+from rewright.rules.record import load
 from rewright.rules.rule import Rule
 
 Holds = Callable[[str, Expression], bool]

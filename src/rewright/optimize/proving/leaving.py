@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from rewright import ops
-from rewright.optimize.planning.planner import LibraryStep, Plan
+from rewright.optimize.planning.plan import LibraryStep, Plan
 
 
 def look_ups(plan: Plan, tensors: Collection[int]) -> frozenset[int]:

@@ -21,16 +21,18 @@ from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph, GraphBuilder
 from rewright.ir.types import DType, TensorType
 from rewright.optimize.kernel import Kernel, Running
-from rewright.optimize.online.derive import Update
-from rewright.optimize.online.estimates import Estimate
-from rewright.optimize.planning.planner import Plan, writes
+from rewright.optimize.online.update import Estimate, Update
+from rewright.optimize.planning.plan import Plan, writes
 from rewright.optimize.planning.preparing import prepare_with_places
-from rewright.optimize.proving.composing import Known, NotComposed, compose_proof
+from rewright.optimize.proving.claims import claim_of, key_of, shape_of
+from rewright.optimize.proving.composing import Known, compose_proof
 from rewright.optimize.proving.masks import with_mask_inputs
+from rewright.optimize.proving.pieces import prove_piece
+from rewright.optimize.proving.refusal import NotComposed
 from rewright.optimize.proving.regraph import NoGraph, function_of, regraph, store_graphs
 from rewright.optimize.scalars.expressions import Expression, contains
 from rewright.refine.engine import answer
-from rewright.terms.normal.assumptions import Claim
+from rewright.terms.claim import Claim
 from rewright.terms.normal.prove import prove
 
 _PRODUCTS = ("multiply", "divide", "exponential", "add", "subtract", "negate")
@@ -155,7 +157,7 @@ def _in_pieces(plan: Plan, program: Graph, found: Trust, clock: _Clock) -> None:
     try:
         share = clock.share() / 2
         total = 2 * share if len(program.nodes) <= WHOLE else math.inf
-        proof = compose_proof(program, plan, made, share, total, clock.known)
+        proof = compose_proof(prove_piece, program, plan, made, share, total, clock.known)
     except NotComposed as error:
         found.reason, found.unproved = str(error), error.tensors
         return
@@ -175,7 +177,7 @@ def _by_tensors(plan: Plan, found: Trust, clock: _Clock) -> None:
             plain = store_graphs(plan, kernel, store, as_computed=False)
             left, right = (with_mask_inputs(g) for g in plain)
             order = {name: number for number, name in enumerate([*left.inputs, *right.inputs])}
-            key = (_shape_of(left, order), _shape_of(right, order))
+            key = (shape_of(left, order), shape_of(right, order))
             if key not in known:
                 sides = claim_of([left, right])
                 outcome = prove(sides, clock.share())
@@ -196,14 +198,6 @@ def _by_tensors(plan: Plan, found: Trust, clock: _Clock) -> None:
         "every stored tensor is what the program makes of the stored tensors that it reads",
     )
     _identities(plan, found, clock.each, whole=False)
-
-
-def _shape_of(graph: Graph, order: Mapping[str, int]) -> tuple[object, ...]:
-    """A graph up to the names of its inputs, which are numbered by ``order`` in both sides alike."""
-    return tuple(
-        ((node.type, order[node.op.label]), ()) if isinstance(node.op, ops.Input) else (node.op, node.operands)
-        for node in graph.nodes
-    )
 
 
 def _certified(graph: Graph, written: Graph, found: Trust, clock: _Clock) -> str:
@@ -244,13 +238,6 @@ def unproved_identity(plan: Plan, updates: list[str], seconds: float, whole: boo
             if (text := f"{kernel.name}: {what}") not in updates:
                 updates.append(text)
     return ""
-
-
-def key_of(claim: Claim) -> tuple[object, ...]:
-    """A claim up to the names of its variables, by which those of layers that repeat are one."""
-    order = {name: number for number, name in enumerate(claim.left.inputs)}
-    sides = (claim.left, claim.right, *((claim.facts,) if claim.facts is not None else ()))
-    return tuple((_shape_of(side, order), tuple(side.outputs.items())) for side in sides)
 
 
 def _kernel_claims(kernel: Kernel, whole: bool) -> Iterator[tuple[str, Claim]]:
@@ -372,13 +359,6 @@ def reset_claim(update: Update) -> Claim:
     return claim_of(sides, writer.builder.build())
 
 
-def claim_of(sides: list[Graph], facts: Graph | None = None) -> Claim:
-    """That two programs are one, given what boolean outputs of a third say; each has the inputs of all."""
-    names = {**_inputs(sides[0]), **_inputs(sides[1]), **(_inputs(facts) if facts is not None else {})}
-    facts = None if facts is None else _with_inputs(facts, names)
-    return Claim(_with_inputs(sides[0], names), _with_inputs(sides[1], names), facts=facts)
-
-
 class _Scalars:
     """Expressions as graphs over scalars: what ``opened`` does not name, or what contains no running value, is one.
 
@@ -425,26 +405,3 @@ class _Scalars:
 def _plain(dtype: DType) -> DType:
     """One float type for all: a claim about scalars is about real numbers."""
     return DType.F32 if dtype.is_float else dtype
-
-
-def _inputs(graph: Graph) -> dict[str, TensorType]:
-    return {name: graph.nodes[position].type for name, position in graph.inputs.items()}
-
-
-def _with_inputs(graph: Graph, names: Mapping[str, TensorType]) -> Graph:
-    """The graph with inputs that it does not read."""
-    missing = [n for n in names if n not in graph.inputs]
-    if not missing:
-        return graph
-    builder = GraphBuilder(graph.name)
-    places: list[int] = []
-    for node in graph.nodes:
-        if isinstance(node.op, ops.Input):
-            places.append(builder.input(node.op.label, node.op))
-        else:
-            places.append(builder.add(node.op, *(places[p] for p in node.operands)))
-    for name in missing:
-        builder.input(name, ops.Input(name, names[name]))
-    for name, position in graph.outputs.items():
-        builder.output(name, places[position])
-    return builder.build()

@@ -17,7 +17,7 @@ from rewright.optimize.kernel import Kernel, Running, Store
 from rewright.optimize.online.derive import product_of, products
 from rewright.optimize.planning.cutting import cut_graph, is_moved
 from rewright.optimize.planning.folding import digit_of
-from rewright.optimize.planning.planner import LibraryStep, Plan, writes
+from rewright.optimize.planning.plan import LibraryStep, Plan, writes
 from rewright.optimize.planning.windows import window_of
 from rewright.optimize.proving.regraph_loads import Axes, Loads, NoGraph, Value
 from rewright.optimize.scalars.expressions import Expression, walk

@@ -15,14 +15,14 @@ from rewright import ops
 from rewright.ir.graph import Graph, GraphBuilder
 from rewright.ir.types import TensorType
 from rewright.optimize.kernel import Kernel
-from rewright.optimize.planning.planner import Plan
+from rewright.optimize.planning.plan import Plan
+from rewright.optimize.proving.claims import claim_of, key_of
 from rewright.optimize.proving.masks import with_mask_inputs
-from rewright.optimize.proving.proofs import claim_of, key_of
 from rewright.optimize.proving.regraph import Assumed, NoGraph, value_graph
 from rewright.optimize.proving.rewriting import Rewritten, log_two
 from rewright.optimize.scalars.constants import closed_value
 from rewright.optimize.scalars.expressions import Expression, walk
-from rewright.terms.normal.assumptions import Claim
+from rewright.terms.claim import Claim
 from rewright.terms.normal.prove import prove
 
 

@@ -31,7 +31,7 @@ from rewright.ir.types import DType, TensorType
 from rewright.optimize.kernel import Kernel, Store
 from rewright.optimize.online.units import unit
 from rewright.optimize.planning.costs import operations
-from rewright.optimize.planning.planner import KernelStep, LibraryStep, Plan, Step, reads_of
+from rewright.optimize.planning.plan import KernelStep, LibraryStep, Plan, Step, reads_of
 from rewright.optimize.planning.roles import Cut, Job, arrange
 from rewright.optimize.proving.laws import laws
 from rewright.optimize.scalars.constants import closed_value, power_of_two

@@ -15,7 +15,7 @@ from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Node
 from rewright.ir.types import DType
 from rewright.ops.base import Array, TensorOperator
-from rewright.optimize.planning.planner import KernelStep, Plan, Step, base_of, reads_of, writes
+from rewright.optimize.planning.plan import KernelStep, Plan, Step, base_of, reads_of, writes
 from rewright.optimize.running.eager import by_torch
 
 TORCH = {

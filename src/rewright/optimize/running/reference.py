@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from rewright.optimize.planning.planner import Plan
+from rewright.optimize.planning.plan import Plan
 from rewright.optimize.printing.reference.kernel import lower
 from rewright.optimize.printing.reference.renderer import module_text
 from rewright.optimize.running.execution import Launch, Runner

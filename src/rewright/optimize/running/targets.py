@@ -11,7 +11,7 @@ import torch
 
 from rewright.ir.errors import RewrightError
 from rewright.optimize.planning.costs import Machine
-from rewright.optimize.planning.planner import Plan
+from rewright.optimize.planning.plan import Plan
 from rewright.optimize.printing.cpp.renderer import Source, render, translation_unit
 from rewright.optimize.printing.loops.context import Tiling
 from rewright.optimize.printing.loops.kernel import lower

@@ -16,7 +16,7 @@ import torch
 from rewright.ir.errors import RewrightError
 from rewright.ir.types import DType
 from rewright.optimize.kernel import Kernel
-from rewright.optimize.planning.planner import Plan
+from rewright.optimize.planning.plan import Plan
 from rewright.optimize.printing.tiles.kernel import lower
 from rewright.optimize.printing.triton.functions import POINTERS
 from rewright.optimize.printing.triton.helpers import needed_helpers

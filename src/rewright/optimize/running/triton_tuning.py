@@ -14,7 +14,7 @@ import torch
 
 from rewright.ir.errors import RewrightError
 from rewright.optimize.kernel import Kernel
-from rewright.optimize.planning.roles import unreduced_parts
+from rewright.optimize.scalars.expressions import unreduced_parts
 
 DESCRIPTORS = 90
 """The least compute capability, times ten, of a device that reads tiles through descriptors by itself."""

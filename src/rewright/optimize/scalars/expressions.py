@@ -240,3 +240,15 @@ def contains(value: Expression, part: Expression) -> bool:
             seen.add(e.number)
             stack.extend(e.arguments)
     return False
+
+
+def unreduced_parts(value: Expression) -> Iterator[Expression]:
+    """The parts of a value that are inside of no reduction in it."""
+    seen: set[int] = set()
+    stack = [value]
+    while stack:
+        e = stack.pop()
+        if e.number not in seen:
+            seen.add(e.number)
+            yield e
+            stack += () if e.bound is not None else e.arguments

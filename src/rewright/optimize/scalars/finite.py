@@ -21,9 +21,8 @@ from rewright.ir.graph import Graph
 from rewright.ops.facts import UNKNOWN, Facts, join, meet, of_dtype, of_values
 from rewright.ops.functions.intervals import reduce_facts
 from rewright.optimize.kernel import Kernel, Sweep
-from rewright.optimize.planning.planner import Plan
-from rewright.optimize.planning.roles import unreduced_parts
-from rewright.optimize.scalars.expressions import Expression, Table
+from rewright.optimize.planning.plan import Plan
+from rewright.optimize.scalars.expressions import Expression, Table, unreduced_parts
 from rewright.optimize.scalars.facts import MASK, Known, facts_of_call, reals
 from rewright.optimize.scalars.values import Chosen, index_conditions
 from rewright.terms.index import Index, Quotient, Remainder, Variable

@@ -21,7 +21,7 @@ from rewright.proof.rewriting.lemma import Lemma, is_well_formed
 from rewright.proof.rewriting.numbers.closed import Taken, by_value, compare_closed
 from rewright.proof.rewriting.parts import copy_nodes
 from rewright.proof.wrapping import wrapping
-from rewright.terms.normal.assumptions import Claim
+from rewright.terms.claim import Claim
 from rewright.terms.normal.prove import prove
 
 SECONDS = 4.0

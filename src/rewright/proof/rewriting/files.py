@@ -11,8 +11,7 @@ from rewright.ir.json_form import decode, encode, from_json, to_json
 from rewright.ops.facts import Facts
 from rewright.proof.entries import as_integer, as_list, as_text
 from rewright.proof.rewriting.lemma import Lemma
-from rewright.proof.rewriting.stages import Rewriting, Splice, Stage
-from rewright.proof.rewriting.within import Within
+from rewright.proof.rewriting.splices import Rewriting, Splice, Stage, Within
 
 _FLAGS = ("zero", "whole", "nan", "plus_infinity", "minus_infinity")
 _STATEMENT = 5

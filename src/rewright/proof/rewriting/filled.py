@@ -23,7 +23,7 @@ from rewright.ir.types import DType
 from rewright.ops.facts import REAL
 from rewright.proof.rewriting.numbers.taken import Taken
 from rewright.proof.rewriting.parts import splat
-from rewright.proof.rewriting.stages import Stage
+from rewright.proof.rewriting.splices import Stage
 
 _FARTHER = 100
 """A filling is this many times as far from zero as every number in the scores that it is added to."""

@@ -15,7 +15,7 @@ from rewright.ir.types import DType, TensorType
 from rewright.ops.facts import UNKNOWN, Facts, integer_range, is_no_number
 from rewright.ops.functions.record import Direction
 from rewright.proof.rewriting.lemma import Lemma
-from rewright.terms.normal.assumptions import Claim
+from rewright.terms.claim import Claim
 
 _EXACT = 1 << 53
 

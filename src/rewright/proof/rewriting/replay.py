@@ -17,8 +17,9 @@ from rewright.ir.graph import Graph
 from rewright.proof.rewriting.evidence import NUMBERS, Checked
 from rewright.proof.rewriting.filled import why_not as why_not_filled
 from rewright.proof.rewriting.numbers.closed import taken_sentences
-from rewright.proof.rewriting.stages import Rewriting, Stage, spliced_with_places, why_not
-from rewright.proof.rewriting.within import Within, known, without
+from rewright.proof.rewriting.splices import Rewriting, Stage, Within
+from rewright.proof.rewriting.stages import spliced_with_places, why_not
+from rewright.proof.rewriting.within import known, without
 from rewright.proof.rewriting.within import sentences as said_of
 from rewright.proof.rewriting.within import why_not as why_not_within
 from rewright.proof.rewriting.worn import Worn

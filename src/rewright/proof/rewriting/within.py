@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 
 from rewright import ops
 from rewright.analysis.values import Setting, Values, values_of_ranks
@@ -20,26 +19,11 @@ from rewright.ir.types import DType
 from rewright.ops.base import integer_limits
 from rewright.ops.facts import Facts, facts_between, integer_range, is_no_number, meet
 from rewright.proof.rewriting.parts import number_of
+from rewright.proof.rewriting.splices import Within
 from rewright.proof.wrapping import SHORT
 
 _INDICES = "the indices in input {0!r} are in range: from {1} to {2}, neither negative nor beyond"
 _FITS = "what becomes {0} at {1} is a number that {0} holds"
-
-
-@dataclass(frozen=True)
-class Within:
-    """What is assumed of one program: bounds of integer inputs, and casts of what fits."""
-
-    inputs: tuple[tuple[str, int, int], ...] = ()
-    """A name, and the least and the largest number."""
-    casts: tuple[int, ...] = ()
-    """The positions of casts from floats to integers, in front of which a choice is made of what does not fit."""
-
-    def __bool__(self) -> bool:
-        return bool(self.inputs or self.casts)
-
-
-NOWHERE = Within()
 
 
 def sentences(graph: Graph, within: Within) -> tuple[str, ...]:
@@ -157,6 +141,3 @@ def _compared(graph: Graph, conditions: Sequence[int]) -> set[int] | None:
         else:
             return None
     return found
-
-
-__all__ = ["NOWHERE", "Within", "facts_within", "fitting", "known", "sentences", "why_not", "without"]

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from rewright.ir.graph import Graph
 from rewright.proof.rewriting.numbers.taken import Kind, Taken
-from rewright.proof.rewriting.stages import Stage
+from rewright.proof.rewriting.splices import Stage
 
 MOST = 4
 """Steps of rounding that one number may go through."""

@@ -15,8 +15,8 @@ from rewright.lifting.programs import UNKNOWN
 from rewright.lifting.terms.value import Pieces, Value
 from rewright.ops.facts import Facts
 from rewright.proof.conditions import Open, conditions, open_obligations, within
-from rewright.refine.check import Proof
-from rewright.refine.relations.known import Relations
+from rewright.refine.proof import Proof
+from rewright.refine.relations.given import Relations
 
 
 class NotCertified(RewrightError):

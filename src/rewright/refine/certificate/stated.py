@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from rewright.proof.certificate import Certificate
-from rewright.proof.rewriting.stages import Rewriting
+from rewright.proof.rewriting.splices import Rewriting
 from rewright.proof.unknowns import Question, unknown_assumptions
 from rewright.refine.case import Case
 from rewright.refine.rewriting.drafts import Draft

@@ -19,15 +19,16 @@ from rewright.ir.placement import Placement, RankProgram
 from rewright.lifting.journal import SEQUENTIAL, Again, Entry, Journal
 from rewright.lifting.layers.stream import Walks
 from rewright.lifting.terms.store import Named, Terms
-from rewright.lifting.terms.trace import terms_of
+from rewright.lifting.terms.template import terms_of
 from rewright.lifting.terms.value import Value
 from rewright.proof.certificate import Block, Certificate, Meeting, Output, RangeFact, Repetition, Step
 from rewright.proof.conditions import Open
 from rewright.proof.facts import assumptions, why_not
 from rewright.refine.certificate.claims import NotCertified, as_tensor, claim_at
-from rewright.refine.check import Law, Proof, prove_with_journal
+from rewright.refine.check import prove_with_journal
+from rewright.refine.proof import Law, Proof
 from rewright.refine.relations.equations import Equation, Joined, Layout, layout_of
-from rewright.refine.relations.known import Relations
+from rewright.refine.relations.given import Relations
 
 _SECONDS = 5.0
 """For one fact about an input."""

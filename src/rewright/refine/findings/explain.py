@@ -17,10 +17,9 @@ from rewright.blame.wording import Teller, describe_node
 from rewright.ir.graph import NO_SPAN
 from rewright.ir.types import SourceSpan
 from rewright.refine.case import Case, Ran
-from rewright.refine.check import Proof
 from rewright.refine.findings.cuts import Cut, cut_by_shapes, cut_by_values
-from rewright.refine.findings.proved_repairs import nearby
-from rewright.refine.findings.values import search_trial
+from rewright.refine.findings.values import nearby, search_trial
+from rewright.refine.proof import Proof
 from rewright.refine.relations.unwritten import readings
 from rewright.refine.twin.twin import Twin
 from rewright.refine.verdict import Finding, OutputRelation, Where

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
-from itertools import islice
 
 from rewright.blame.editing import Site, edit_program
-from rewright.blame.repairs import Edit, Repair, candidates, confirm_repairs
+from rewright.blame.repairs import Edit, Repair
 from rewright.ir.errors import RewrightError, TypeMismatch
 from rewright.ir.graph import Graph, Node
 from rewright.ir.placement import RankProgram
-from rewright.refine.case import Case, Ran
-from rewright.refine.check import Proof, attempt
+from rewright.refine.case import Case
+from rewright.refine.check import attempt
+from rewright.refine.proof import Proof
 from rewright.refine.running import compare, is_hopeless
-
-_MOST_REPAIRS = 20
-"""Candidates that are tried at one place; each costs about as much as a run of the twin."""
 
 
 @dataclass(frozen=True)
@@ -59,19 +56,6 @@ def proof_of(case: Case, program: RankProgram, deadline: float | None) -> Proof 
     except RewrightError:
         return None
     return None if again.mismatch or again.out_of_time else again
-
-
-def nearby(case: Case, ran: Ran, sites: Iterable[Site], outputs: Sequence[str]) -> Iterator[Repair]:
-    """The most plausible edits at each of some sites that all ranks have; the twin sorts out those that do not help."""
-    twin = ran.twin
-    for site in sites:
-        if len(site) < len(case.program.graphs):
-            continue
-        if twin is None:
-            yield from islice(candidates(case.program, site), _MOST_REPAIRS)
-        else:
-            agrees = partial(twin.agrees_with, expect=case.expected, outputs=outputs)
-            yield from confirm_repairs(case.program, twin.program, site, agrees, _MOST_REPAIRS)
 
 
 def everywhere(case: Case, mended: Mended, deadline: float | None) -> Mended | None:

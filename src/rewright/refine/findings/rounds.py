@@ -17,12 +17,12 @@ from rewright.blame.repairs import Repair
 from rewright.ir.placement import RankProgram
 from rewright.ir.types import SourceSpan
 from rewright.refine.case import Case, Ran
-from rewright.refine.check import Proof
 from rewright.refine.findings.cuts import Cut
 from rewright.refine.findings.cutting import HERE, drop_extra_output, from_there, up_to
 from rewright.refine.findings.explain import Spot, output_finding, spots_of
-from rewright.refine.findings.proved_repairs import Mended, everywhere, nearby, proof_of, proved_repair
-from rewright.refine.findings.values import search_trial
+from rewright.refine.findings.proved_repairs import Mended, everywhere, proof_of, proved_repair
+from rewright.refine.findings.values import nearby, search_trial
+from rewright.refine.proof import Proof
 from rewright.refine.running import compare, conclude_from_values, smallest
 from rewright.refine.verdict import Finding
 

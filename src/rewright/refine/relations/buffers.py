@@ -13,7 +13,7 @@ from fnmatch import fnmatchcase
 
 from rewright.ir.graph import Graph
 from rewright.ir.placement import RankProgram
-from rewright.refine.relations.known import Given
+from rewright.refine.relations.given import Given
 from rewright.refine.verdict import Verdict
 
 _MOST_NAMED = 3

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from itertools import islice, product
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import islice
 
 from rewright.interp.placing import placements
 from rewright.ir.dims import Shape
@@ -13,32 +13,11 @@ from rewright.ir.graph import Graph
 from rewright.ir.operator import Unsupported
 from rewright.ir.placement import Placement, RankProgram
 from rewright.ops.agreement import CollectiveMismatch
+from rewright.refine.relations.given import Inferred
 from rewright.refine.twin.twin import make_twin
 
 _MOST_CHOICES = 32
 """Combinations of placements that are executed before the first one is taken."""
-
-
-@dataclass(frozen=True)
-class Inferred:
-    """By input the placements that fit its local shapes, the simplest first."""
-
-    fitting: dict[str, tuple[Placement, ...]] = field(default_factory=dict[str, tuple[Placement, ...]])
-
-    @property
-    def first(self) -> dict[str, Placement]:
-        """The simplest placement of every input."""
-        return {name: choices[0] for name, choices in self.fitting.items()}
-
-    @property
-    def is_open(self) -> bool:
-        """Whether shapes leave a choice."""
-        return any(len(choices) > 1 for choices in self.fitting.values())
-
-    def combinations(self) -> Iterator[dict[str, Placement]]:
-        """Every choice for all inputs together, the simplest first."""
-        for chosen in product(*self.fitting.values()):
-            yield dict(zip(self.fitting, chosen, strict=True))
 
 
 def by_shapes(shape: Shape, name: str, program: RankProgram) -> tuple[Placement, ...]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 
@@ -12,21 +11,9 @@ from rewright.ir.graph import Graph
 from rewright.ir.placement import Placement, RankProgram, place, texts_of
 from rewright.ir.unknowns import unknowns, unread
 from rewright.refine.relations.equations import Equation, rename_equation
-from rewright.refine.relations.inference import Inferred, by_shapes, decide, note
+from rewright.refine.relations.given import Given, Inferred, Relations
+from rewright.refine.relations.inference import by_shapes, decide, note
 from rewright.refine.relations.solving import expectation
-
-Given = Mapping[str, str | Sequence[str] | Placement]
-
-
-@dataclass(frozen=True)
-class Relations:
-    """Placements by input name, equations, what shapes leave open, and what was assumed."""
-
-    placements: dict[str, Placement]
-    equations: tuple[Equation, ...]
-    inferred: Inferred = field(default_factory=Inferred)
-    assumptions: tuple[str, ...] = ()
-
 
 _TOLD = 6
 """Inputs that a message names, those whose names are like what was asked for first."""

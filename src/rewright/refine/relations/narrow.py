@@ -21,7 +21,8 @@ from rewright.ir.rebuilding import kept_places
 from rewright.ir.types import DType
 from rewright.ops.facts import Facts, fits
 from rewright.proof.rewriting.replay import Step, stage_assumptions
-from rewright.proof.rewriting.within import NOWHERE, Within, facts_within, fitting, sentences
+from rewright.proof.rewriting.splices import NOWHERE, Within
+from rewright.proof.rewriting.within import facts_within, fitting, sentences
 from rewright.proof.unknowns import Question
 from rewright.refine.rewriting.drafts import Draft, graphs_of
 

@@ -8,16 +8,16 @@ alone may have no counterpart: a rank's look-up is into its own part of a table,
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
 from rewright.ir.graph import Graph
-from rewright.ir.placement import Mesh, Placement, RankProgram
+from rewright.ir.placement import Placement, RankProgram
 from rewright.ir.types import TensorType
 from rewright.ir.unknowns import NUMBERED
 from rewright.lifting.programs import UNKNOWN, Lifted, Lifter
 from rewright.lifting.terms.value import Value
-from rewright.refine.relations.outputs import infer
+from rewright.refine.verdict import Pairing
 
 _LARGEST_SEARCH = 20_000
 
@@ -29,29 +29,18 @@ def are_numbered(sequential: Graph, graphs: Sequence[Graph]) -> bool:
     return any(list(graph.outputs) != list(sequential.outputs) for graph in graphs)
 
 
-@dataclass
-class Pairing:
-    """What was found: for every sequential output its counterpart, and the outputs that have none."""
-
-    related: dict[str, tuple[str, Placement]] = field(default_factory=dict[str, tuple[str, Placement]])
-    """Sequential output -> the ranks' tensor (an output or an input) and how they hold it."""
-    alone: list[str] = field(default_factory=list[str])
-    """Sequential outputs that are indices or masks without a counterpart."""
-    failed: list[str] = field(default_factory=list[str])
-    unclaimed: list[str] = field(default_factory=list[str])
-    """Outputs of the ranks that are no tensor of the sequential program."""
-    rank_alone: list[str] = field(default_factory=list[str])
-    """Outputs of the ranks that are indices or masks without a counterpart."""
+Infer = Callable[[Value, Sequence[Value]], Placement | None]
+"""How ranks hold a value, if they do."""
 
 
-def pair(lifter: Lifter, sequential: Lifted, ranks: Sequence[Lifted], mesh: Mesh) -> Pairing:
+def pair(lifter: Lifter, sequential: Lifted, ranks: Sequence[Lifted], infer: Infer) -> Pairing:
     """Relate the outputs of both sides by their values."""
-    return _Pairing(lifter, sequential, ranks, mesh).run()
+    return _Pairing(lifter, sequential, ranks, infer).run()
 
 
 class _Pairing:
-    def __init__(self, lifter: Lifter, sequential: Lifted, ranks: Sequence[Lifted], mesh: Mesh) -> None:
-        self.lifter, self.sequential, self.ranks, self.mesh = lifter, sequential, ranks, mesh
+    def __init__(self, lifter: Lifter, sequential: Lifted, ranks: Sequence[Lifted], infer: Infer) -> None:
+        self.lifter, self.sequential, self.ranks, self.infer = lifter, sequential, ranks, infer
         self.searched = 0
         self._found: dict[tuple[int, tuple[int, ...]], Placement | None] = {}
 
@@ -119,7 +108,7 @@ class _Pairing:
             if self.searched > _LARGEST_SEARCH:
                 return None
             values: list[Value] = [self.lifter.values[v] for v in key[1]]
-            placement = infer(self.lifter, self.lifter.values[key[0]], values, self.mesh)
+            placement = self.infer(self.lifter.values[key[0]], values)
             self._found[key] = None if placement is None or placement.partial else placement
         return self._found[key]
 

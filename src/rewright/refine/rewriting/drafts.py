@@ -20,8 +20,9 @@ from rewright.ops.facts import Facts
 from rewright.proof.rewriting.laws import LAWS, as_maker
 from rewright.proof.rewriting.laws import Maker as MakerByLaw
 from rewright.proof.rewriting.parts import copy_nodes
+from rewright.proof.rewriting.splices import NOWHERE, Within
 from rewright.proof.rewriting.stages import Put, with_parts
-from rewright.proof.rewriting.within import NOWHERE, Within, facts_within
+from rewright.proof.rewriting.within import facts_within
 from rewright.proof.wrapping import insert_wrapping
 
 

@@ -17,7 +17,8 @@ from rewright.proof.rewriting.evidence import LAW, NUMBERS, PROVED, Checked
 from rewright.proof.rewriting.lemma import Given, Lemma
 from rewright.proof.rewriting.numbers.closed import Taken, compare_closed
 from rewright.proof.rewriting.parts import depends_on_inputs
-from rewright.proof.rewriting.stages import Put, Rewriting, Splice, Stage
+from rewright.proof.rewriting.splices import Rewriting, Splice, Stage
+from rewright.proof.rewriting.stages import Put
 from rewright.refine.rewriting.drafts import Change, Draft
 
 _DEPTHS = (1, 2, 3, 4, 6, 9, 14, 24, 64)

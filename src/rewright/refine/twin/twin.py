@@ -13,7 +13,8 @@ from rewright import ops
 from rewright.analysis.meetings import Schedule, match_collectives
 from rewright.interp.adversarial import Draws, plan_draws
 from rewright.interp.placing import Difference, closest, compare, fitting, largest_gap, local_inputs
-from rewright.interp.ranks import Execution, Trial, run, run_ranks
+from rewright.interp.ranks import run, run_ranks
+from rewright.interp.trial import Execution, Trial
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 from rewright.ir.holders import Holders, holders_of

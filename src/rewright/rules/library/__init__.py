@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from rewright.ir.errors import RewrightError
-from rewright.rules.evidence import Record, load, rule_digest
 from rewright.rules.library import arithmetic, layout, models, scales, slicing, sums
+from rewright.rules.record import Record, load, rule_digest
 from rewright.rules.rule import Rule
 
 TABLES: Mapping[str, tuple[Rule, ...]] = {

@@ -4,15 +4,7 @@ from __future__ import annotations
 
 from rewright.ir.types import DType
 from rewright.rules.library.arithmetic import EXTRA, MODELS, XLA
-from rewright.rules.pattern import (
-    apply,
-    concat,
-    constant,
-    floats,
-    iota,
-    operator,
-    scalar,
-)
+from rewright.rules.pattern import apply, concat, constant, floats, iota, operator, scalar
 from rewright.rules.rule import Rule, rule
 from rewright.terms.parameters import natural, size
 

@@ -5,15 +5,7 @@ from __future__ import annotations
 from rewright.ir.dims import SizeExpr
 from rewright.ir.types import DType
 from rewright.rules.library.arithmetic import MODELS, XLA
-from rewright.rules.pattern import (
-    Tensor,
-    concat,
-    constant,
-    dynamic_slice,
-    dynamic_update,
-    floats,
-    scalar,
-)
+from rewright.rules.pattern import Tensor, concat, constant, dynamic_slice, dynamic_update, floats, scalar
 from rewright.rules.rule import Rule, rule
 from rewright.terms.conditions import AnyOf, AtMost, IsFloor, IsMaximum
 from rewright.terms.parameters import integer, natural, size

@@ -8,18 +8,7 @@ from rewright import ops
 from rewright.ir.dims import Dim
 from rewright.ir.types import DType
 from rewright.rules.library.arithmetic import EXTRA, MODELS, XLA
-from rewright.rules.pattern import (
-    Tensor,
-    concat,
-    constant,
-    dot,
-    floats,
-    iota,
-    maximum,
-    scalar,
-    select,
-    size_as_number,
-)
+from rewright.rules.pattern import Tensor, concat, constant, dot, floats, iota, maximum, scalar, select, size_as_number
 from rewright.rules.rule import Rule, rule
 from rewright.terms.parameters import natural, size
 

@@ -16,16 +16,18 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from rewright.ir.graph import Graph
+from rewright.terms.claim import Claim
 from rewright.terms.conditions import Simple, cases
 from rewright.terms.normal.algebra import new_context
-from rewright.terms.normal.assumptions import Assumptions, Claim, Restricted
-from rewright.terms.normal.atoms import ONE, ZERO, Polynomial, TooHard, symbol
-from rewright.terms.normal.context import TOO_DEEP, Context, OutOfTime
-from rewright.terms.normal.denote import Denoter
-from rewright.terms.normal.equality import difference
-from rewright.terms.normal.functions import Grade
-from rewright.terms.normal.guards import Guard, Value, is_zero
-from rewright.terms.normal.needs import Need, fails, met_where_a_number, unmet
+from rewright.terms.normal.decision.assumptions import Assumptions, Restricted
+from rewright.terms.normal.decision.entailment import fails, met_where_a_number, unmet
+from rewright.terms.normal.decision.equality import difference
+from rewright.terms.normal.denoting.denote import Denoter
+from rewright.terms.normal.denoting.functions import Grade
+from rewright.terms.normal.denoting.needs import Need
+from rewright.terms.normal.facts.context import TOO_DEEP, Context, OutOfTime
+from rewright.terms.normal.facts.guards import Guard, Value, is_zero
+from rewright.terms.normal.polynomials.atoms import ONE, ZERO, Polynomial, TooHard, symbol
 
 Status = Literal["proved", "unknown", "vacuous"]
 

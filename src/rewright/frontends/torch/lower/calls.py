@@ -9,13 +9,7 @@ import torch.fx
 
 from rewright.frontends.aten.call import Layout
 from rewright.frontends.torch.communication import communication
-from rewright.frontends.torch.lower.nodes import (
-    example,
-    example_result,
-    operator_name,
-    shares_memory,
-    writes_a_list,
-)
+from rewright.frontends.torch.lower.nodes import example, example_result, operator_name, shares_memory, writes_a_list
 from rewright.frontends.torch.lower.sizes import dim_of, shape_of, type_of
 from rewright.ir.types import TensorType
 

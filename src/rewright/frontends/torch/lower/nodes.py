@@ -55,3 +55,16 @@ def shares_memory(node: torch.fx.Node) -> bool:
 def memory(tensor: torch.Tensor) -> int:
     """What tells the memory of a tensor from that of others."""
     return tensor.untyped_storage()._cdata  # pyright: ignore[reportPrivateUsage]
+
+
+def is_read(node: torch.fx.Node) -> bool:
+    """Whether a result, or a write, comes of a node."""
+    seen: set[torch.fx.Node] = set()
+    stack = [node]
+    while stack:
+        reader = stack.pop()
+        if reader.is_impure():
+            return True
+        stack += [user for user in reader.users if user not in seen]
+        seen.update(reader.users)
+    return False

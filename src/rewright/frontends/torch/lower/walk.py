@@ -20,7 +20,7 @@ from rewright.frontends.torch.lower import decompose
 from rewright.frontends.torch.lower.calls import FxCall
 from rewright.frontends.torch.lower.constants import constant
 from rewright.frontends.torch.lower.foreign import foreign, is_foreign
-from rewright.frontends.torch.lower.nodes import schema
+from rewright.frontends.torch.lower.nodes import is_read, schema
 from rewright.frontends.torch.lower.sizes import dim_of
 from rewright.ir.errors import RewrightError, TypeMismatch, UnsupportedOperator
 from rewright.ir.types import SourceSpan
@@ -194,19 +194,6 @@ def _reads_more(call: FxCall) -> bool:
     """Whether results of an operator are read that its lowering has not."""
     readers = call.node.users if call.operator in FIRST_ONLY else ()
     return any((user.target is not operator.getitem or user.args[1] != 0) and is_read(user) for user in readers)
-
-
-def is_read(node: torch.fx.Node) -> bool:
-    """Whether a result, or a write, comes of a node."""
-    seen: set[torch.fx.Node] = set()
-    stack = [node]
-    while stack:
-        reader = stack.pop()
-        if reader.is_impure():
-            return True
-        stack += [user for user in reader.users if user not in seen]
-        seen.update(reader.users)
-    return False
 
 
 _INLINED = {"wrap_with_set_grad_enabled": 1, "wrap_with_autocast": 4, "wrap_set_grad_enabled": 1, "hints_wrapper": 0}

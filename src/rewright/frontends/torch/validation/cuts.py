@@ -10,9 +10,8 @@ from typing import Any, cast
 import torch
 import torch.fx
 
-from rewright.frontends.torch.lower.nodes import example, operator_name
+from rewright.frontends.torch.lower.nodes import example, is_read, operator_name
 from rewright.frontends.torch.lower.sizes import DTYPES
-from rewright.frontends.torch.lower.walk import is_read
 from rewright.ir.errors import UnsupportedOperator
 
 Sizes = Callable[[int], int]

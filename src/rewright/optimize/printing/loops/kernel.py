@@ -9,16 +9,7 @@ from rewright.ir.types import DType
 from rewright.optimize.kernel import Kernel, Sweep
 from rewright.optimize.phases import Variants, Work, variants
 from rewright.optimize.printing.arguments import arguments
-from rewright.optimize.printing.loops.context import (
-    BEGIN,
-    COLUMNS,
-    FIRST,
-    ROW,
-    ROWS,
-    Context,
-    Tiling,
-    padded_size,
-)
+from rewright.optimize.printing.loops.context import BEGIN, COLUMNS, FIRST, ROW, ROWS, Context, Tiling, padded_size
 from rewright.optimize.printing.loops.packing import pack_left
 from rewright.optimize.printing.loops.rows import bind_state, enter_row, simpler, tile_condition
 from rewright.optimize.printing.loops.scopes import Scope

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rewright.ir.types import DType
 from rewright.optimize.kernel import Running, Sweep
-from rewright.optimize.online.estimates import Estimate
+from rewright.optimize.online.update import Estimate
 from rewright.optimize.printing.loops.context import BEGIN, COLUMNS, ROW, ROWS, Context
 from rewright.optimize.printing.loops.scopes import Scope
 from rewright.optimize.printing.loops.values import value, writer

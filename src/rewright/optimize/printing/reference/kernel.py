@@ -8,25 +8,14 @@ from __future__ import annotations
 
 from rewright.optimize.kernel import Kernel, Running, Sweep
 from rewright.optimize.kernel import Loop as Axis
-from rewright.optimize.online.estimates import Estimate
+from rewright.optimize.online.update import Estimate
 from rewright.optimize.phases import body_of, new_estimates, phases
-from rewright.optimize.planning.planner import Plan
+from rewright.optimize.planning.plan import Plan
 from rewright.optimize.printing.arguments import arguments
 from rewright.optimize.printing.loops.context import BEGIN, Context, Tiling
 from rewright.optimize.printing.loops.scopes import Scope
 from rewright.optimize.printing.loops.values import put, value, writer
-from rewright.optimize.printing.statements import (
-    Assign,
-    Function,
-    Let,
-    Loop,
-    Name,
-    Scalar,
-    Sum,
-    call,
-    total,
-    whole,
-)
+from rewright.optimize.printing.statements import Assign, Function, Let, Loop, Name, Scalar, Sum, call, total, whole
 from rewright.optimize.printing.states import join_results, old
 
 TILE = 32

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Iterator
 
 from rewright.ir.types import DType
-from rewright.optimize.planning.planner import Plan
+from rewright.optimize.planning.plan import Plan
 from rewright.optimize.printing.language import PLACES, Language, bare, templates
 from rewright.optimize.printing.reference.kernel import lower
 from rewright.optimize.printing.statements import Assign, Function, Let, Load, Loop, Number, Statement, Store

@@ -9,7 +9,7 @@ from itertools import count
 
 from rewright.ir.graph import Graph
 from rewright.optimize.kernel import Kernel, Running
-from rewright.optimize.planning.planner import Plan
+from rewright.optimize.planning.plan import Plan
 from rewright.optimize.printing.statements import Name, Scalar, Statement
 from rewright.optimize.scalars.expressions import Table
 from rewright.optimize.scalars.finite import Certain

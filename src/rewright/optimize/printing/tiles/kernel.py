@@ -8,8 +8,7 @@ from dataclasses import replace
 from rewright.ir.types import DType
 from rewright.optimize.kernel import Kernel, Store, Sweep
 from rewright.optimize.phases import new_estimates, phases, variants
-from rewright.optimize.planning.planner import Plan
-from rewright.optimize.planning.roles import unreduced_parts
+from rewright.optimize.planning.plan import Plan
 from rewright.optimize.printing import statements
 from rewright.optimize.printing.arguments import arguments
 from rewright.optimize.printing.statements import (
@@ -42,15 +41,9 @@ from rewright.optimize.printing.tiles.context import (
 )
 from rewright.optimize.printing.tiles.limits import Limits, Part
 from rewright.optimize.printing.tiles.products import DEPTH, accumulate, pack_left, product
-from rewright.optimize.printing.tiles.states import (
-    estimate_mean,
-    finish_reduction,
-    finish_states,
-    renew,
-    start,
-    state,
-)
+from rewright.optimize.printing.tiles.states import estimate_mean, finish_reduction, finish_states, renew, start, state
 from rewright.optimize.printing.tiles.values import value, writer
+from rewright.optimize.scalars.expressions import unreduced_parts
 from rewright.optimize.scalars.finite import Certain
 
 TOGETHER = 4

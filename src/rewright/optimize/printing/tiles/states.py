@@ -5,19 +5,8 @@ from __future__ import annotations
 from rewright.ir.errors import RewrightError
 from rewright.ir.types import DType
 from rewright.optimize.kernel import Running, Sweep
-from rewright.optimize.online.estimates import Estimate
-from rewright.optimize.printing.statements import (
-    Assign,
-    Let,
-    Name,
-    Number,
-    Scalar,
-    call,
-    select,
-    total,
-    unequal,
-    whole,
-)
+from rewright.optimize.online.update import Estimate
+from rewright.optimize.printing.statements import Assign, Let, Name, Number, Scalar, call, select, total, unequal, whole
 from rewright.optimize.printing.states import known_to_growth, old
 from rewright.optimize.printing.tiles.context import BEGIN, BLOCK_LANES, BLOCK_ROWS, Block, Context, padded_size
 from rewright.optimize.printing.tiles.values import value, writer

@@ -1,0 +1,1 @@
+"""Steps on guarded values under facts. Read ``cases``, ``substitution``, ``division``, ``binders``, ``bits``."""

@@ -1,0 +1,342 @@
+"""Equality of leaves and of guarded values on every path."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+
+from rewright.terms.normal.arithmetic.binders import open_binders
+from rewright.terms.normal.arithmetic.substitution import substitute
+from rewright.terms.normal.decision.regrouping import outside_of_binders, regroupings, with_atom
+from rewright.terms.normal.facts.context import Context, Signed
+from rewright.terms.normal.facts.guards import Choice, Guard, NotANumber, Value, at_least_zero, is_zero
+from rewright.terms.normal.facts.signs import is_positive
+from rewright.terms.normal.folds.items import mapped_largest, members
+from rewright.terms.normal.folds.presence import counts_contradict
+from rewright.terms.normal.folds.products import rebuild
+from rewright.terms.normal.folds.sums import sum_terms
+from rewright.terms.normal.polynomials.atoms import (
+    ONE,
+    ZERO,
+    Atom,
+    Base,
+    Element,
+    Exponential,
+    Function,
+    Monomial,
+    Number,
+    Polynomial,
+    Symbol,
+    polynomial,
+)
+from rewright.terms.normal.polynomials.powers import exponential, power
+from rewright.terms.normal.polynomials.ranged import Item, Largest, PrefixSum, inner_atoms
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Where two sides could not be shown to be equal."""
+
+    left: Value
+    right: Value
+    path: tuple[Signed, ...]
+    sizes: dict[str, int] | None
+    """Small numbers for the symbols on this path."""
+
+
+Undefined = Callable[[Context], tuple[bool, bool]]
+"""Whether what is known here leaves either side undefined, although it has a value."""
+
+
+def _never(_: Context) -> tuple[bool, bool]:
+    return False, False
+
+
+def difference(context: Context, left: Value, right: Value, undefined: Undefined = _never) -> Difference | None:
+    """None where two guarded values are equal on every feasible path, else the first leaf that is open.
+
+    Where both sides are undefined they are equal, also if one of them has a value in writing, as ``0 / 0 * x`` has.
+    """
+    context.tick()
+    for value in (left, right):
+        if isinstance(value, Choice):
+            return _by_cases(context, value.guard, left, right, undefined)
+    if left == right:
+        return None
+    if not isinstance(left, Polynomial) or not isinstance(right, Polynomial):
+        impossible = context.contradictory() or counts_contradict(context)
+        return None if impossible or _are_undefined(context, left, right, undefined) else _found(context, left, right)
+    if equal_leaves(context, left, right):
+        return None
+    split = _split_maximum(left - right)
+    if split is not None:
+        return _by_largest(context, *split, left, right, undefined)
+    if _equal_reals(context, left - right) or counts_contradict(context) or _equal_by_members(context, left - right):
+        return None
+    return _found(context, left, right)
+
+
+def _are_undefined(context: Context, left: Value, right: Value, undefined: Undefined) -> bool:
+    sides = isinstance(left, NotANumber), isinstance(right, NotANumber)
+    return any(sides) and all(a or b for a, b in zip(sides, undefined(context), strict=True))
+
+
+def _found(context: Context, left: Value, right: Value) -> Difference:
+    trail = context.trail
+    names = sorted({name for guard, _ in trail for name in guard.free if not name.startswith(("~", "%"))})
+    return Difference(left, right, tuple(trail), context.small_model(names))
+
+
+def _by_cases(context: Context, guard: Guard, left: Value, right: Value, undefined: Undefined) -> Difference | None:
+    decided = context.decide(guard)
+    if decided is not None:
+        return difference(context, _arm(left, guard, decided), _arm(right, guard, decided), undefined)
+    for polarity in (True, False):
+        with context.assume(guard, polarity):
+            found = difference(context, _arm(left, guard, polarity), _arm(right, guard, polarity), undefined)
+        if found is not None:
+            return found
+    return None
+
+
+def _arm(value: Value, guard: Guard, polarity: bool) -> Value:
+    if isinstance(value, Choice) and value.guard == guard:
+        return value.yes if polarity else value.no
+    return value
+
+
+def equal_leaves(context: Context, left: Polynomial, right: Polynomial) -> bool:
+    """Whether the difference vanishes once denominators are cleared and equal accesses are merged."""
+    rest = left - right
+    for step in (0, 1, 2):
+        if not rest.terms:
+            return True
+        rest = _unified(context, rest) if step == 1 else clear_denominators(rest)
+    if not rest.terms or any(equal_leaves(context, other, ZERO) for other in regroupings(context, rest)):
+        return True
+    return _same_maximum(context, left - right) or _same_logarithm(context, left - right)
+
+
+def _same_logarithm(context: Context, rest: Polynomial) -> bool:
+    """Whether ``rest = log(a) + .. - log(b) - .. + r`` vanishes, as ``a .. exp(r) = b ..``; what has a logarithm is
+    positive.
+    """
+    products = {True: ONE, False: ONE}
+    others: dict[Monomial, Number] = {}
+    for monomial, coefficient in rest.terms.items():
+        atom, exponent = monomial[0] if len(monomial) == 1 else (None, 0)
+        if not (isinstance(atom, Function) and atom.name == "log" and exponent == 1 and isinstance(coefficient, int)):
+            others[monomial] = coefficient
+        elif abs(coefficient) > _MOST_LOGARITHMS:
+            return False
+        else:
+            positive = coefficient > 0
+            products[positive] = products[positive] * power(atom.arguments[0], abs(coefficient))
+    if len(others) == len(rest.terms):
+        return False
+    return equal_leaves(context, products[True] * exponential(Polynomial(others)), products[False])
+
+
+_MOST_LOGARITHMS = 4
+"""The largest factor of a logarithm that becomes a power."""
+
+
+def _same_maximum(context: Context, rest: Polynomial) -> bool:
+    """Whether ``rest = max(..) - g max(..) + r`` vanishes because g is positive and goes inside, and so does r."""
+    found = [
+        (monomial, atom)
+        for monomial in rest.terms
+        for atom, exponent in monomial
+        if isinstance(atom, Largest) and exponent == 1
+    ]
+    if len(found) != 2:
+        return False
+    for (alone, target), (scaled, other) in (found, found[::-1]):
+        if len(alone) != 1 or abs(rest.terms[alone]) != 1:
+            continue
+        sign = rest.terms[alone]
+        factor = Polynomial({tuple(f for f in scaled if f[0] != other): -sign * rest.terms[scaled]})
+        terms = {m: -sign * c for m, c in rest.terms.items() if m not in (alone, scaled)}
+        offset = Polynomial(terms)
+        if any(isinstance(a, Largest) for a in (*factor.atoms(), *offset.atoms())):
+            continue
+        if is_positive(context, factor) and _moved_inside(context, other, factor, offset) == polynomial(target):
+            return True
+    return False
+
+
+def _moved_inside(context: Context, atom: Largest, factor: Polynomial, offset: Polynomial) -> Polynomial:
+    """``factor * max + offset`` as one maximum, for a factor that is positive."""
+    return mapped_largest(context, atom, lambda body: body * factor + offset)
+
+
+def clear_denominators(value: Polynomial) -> Polynomial:
+    """The value times the negative powers of sums in it: it vanishes where the value does."""
+    for _ in range(8):
+        worst: dict[Atom, Number] = {}
+        for monomial in value.terms:
+            for atom, exponent in monomial:
+                if isinstance(atom, Base) and exponent < 0:
+                    worst[atom] = min(worst.get(atom, 0), exponent)
+        if not worst:
+            break
+        for atom in sorted(worst, key=lambda a: a.key):
+            ceiling = -(Fraction(worst[atom]).numerator // Fraction(worst[atom]).denominator)
+            value = value * Polynomial({((atom, ceiling),): 1})
+    return value
+
+
+def _unified(context: Context, value: Polynomial) -> Polynomial:
+    return _Unifier(context).polynomial(value)
+
+
+class _Unifier:
+    """Replaces accesses and sums by the first one that provably reads the same place or has the same bounds."""
+
+    def __init__(self, context: Context) -> None:
+        self.context = context
+        self.known: dict[bytes, Polynomial] = {}
+        self.seen: dict[_Form, dict[tuple[Number, ...], Element | PrefixSum]] = {}
+        """By form, and by the constants of the indices or bounds: those of one form that differ there are apart."""
+
+    def polynomial(self, value: Polynomial) -> Polynomial:
+        total = ZERO
+        for monomial, coefficient in value.terms.items():
+            product = polynomial(coefficient)
+            for atom, exponent in monomial:
+                product = product * power(self.atom(atom), exponent)
+            total = total + product
+        return total
+
+    def atom(self, atom: Atom) -> Polynomial:
+        if atom.key not in self.known:
+            self.known[atom.key] = self._replaced(atom)
+        return self.known[atom.key]
+
+    def _replaced(self, atom: Atom) -> Polynomial:
+        if isinstance(atom, Exponential):
+            return exponential(self.polynomial(atom.exponent))
+        if isinstance(atom, Base):
+            return self.polynomial(atom.value)
+        if isinstance(atom, Function):
+            return rebuild(self.context, atom, tuple(self.polynomial(a) for a in atom.arguments))
+        if isinstance(atom, Symbol):
+            bounds = self.context.bounds(atom.name)
+            if bounds is not None and self.context.equal(polynomial(atom), bounds[0]):
+                return bounds[0]
+            return polynomial(atom)
+        if isinstance(atom, PrefixSum) and any(self.context.holds(is_zero(bound)) for bound in atom.bounds):
+            return ZERO
+        if isinstance(atom, PrefixSum):
+            return self._summed(atom)
+        return polynomial(self._first(atom) if isinstance(atom, Element) else atom)
+
+    def _summed(self, atom: PrefixSum) -> Polynomial:
+        """A sum as the first that is the same, once the accesses inside are the first that read the same place."""
+        body = self.polynomial(atom.body)
+        if body == atom.body or not all(self.context.holds(at_least_zero(bound)) for bound in atom.bounds):
+            return polynomial(self._first(atom))
+        names, values = open_binders(self.context, len(atom.bounds), atom.depth)
+        binders = [(name, ZERO, bound) for name, bound in zip(names, atom.bounds, strict=True)]
+        with self.context.ranges(binders):
+            return sum_terms(self.context, binders, substitute(self.context, body, values))
+
+    def _first(self, atom: Element | PrefixSum) -> Element | PrefixSum:
+        """The first access or sum that is the same."""
+        form, constants = _form(atom)
+        for other, alike in self.seen.items():
+            if other != form and other[0] == form[0] and len(other[1]) == len(form[1]):
+                for member in alike.values():
+                    if _same_place(self.context, atom, member):
+                        return member
+        return self.seen.setdefault(form, {}).setdefault(constants, atom)
+
+
+_Form = tuple[object, tuple[bytes, ...]]
+"""What is read or summed, and the indices or bounds without their constants."""
+
+
+def _form(atom: Element | PrefixSum) -> tuple[_Form, tuple[Number, ...]]:
+    """The form of an access or a sum, and the constants of its indices or bounds."""
+    what, places = (atom.tensor, atom.index) if isinstance(atom, Element) else (atom.body.key, atom.bounds)
+    constants = tuple(place.terms.get((), 0) for place in places)
+    rest = tuple((place - polynomial(n)).key for place, n in zip(places, constants, strict=True))
+    return ((type(atom), what), rest), constants
+
+
+def _same_place(context: Context, left: Atom, right: Atom) -> bool:
+    if isinstance(left, Element) and isinstance(right, Element):
+        if left.tensor != right.tensor or len(left.index) != len(right.index):
+            return False
+        pairs = zip(left.index, right.index, strict=True)
+    elif isinstance(left, PrefixSum) and isinstance(right, PrefixSum):
+        if left.body != right.body or len(left.bounds) != len(right.bounds):
+            return False
+        pairs = zip(left.bounds, right.bounds, strict=True)
+    else:
+        return False
+    return all(context.equal(a, b) for a, b in pairs)
+
+
+def _split_maximum(value: Polynomial) -> tuple[Largest, list[Polynomial]] | None:
+    """A maximum outside of binders with several items, and the items as values."""
+    for atom in outside_of_binders(value):  # where it can be replaced
+        if not isinstance(atom, Largest) or not all(item.always for item in atom.items):
+            continue
+        if len(atom.items) >= 2 and not any(n.startswith("%") for n in atom.free):
+            return atom, [_item_value(item) for item in atom.items]
+    return None
+
+
+def _item_value(item: Item) -> Polynomial:
+    return polynomial(Largest([item])) if item.ranges else item.body
+
+
+def _by_largest(
+    context: Context,
+    atom: Largest,
+    values: list[Polynomial],
+    left: Polynomial,
+    right: Polynomial,
+    undefined: Undefined,
+) -> Difference | None:
+    """One case for each item of a maximum: that it is the largest."""
+    for number, chosen in enumerate(values):
+        with context.scope():
+            for other_number, other in enumerate(values):
+                if other_number != number:
+                    context.add(at_least_zero(chosen - other))
+            if context.contradictory():
+                continue
+            found = difference(context, with_atom(left, atom, chosen), with_atom(right, atom, chosen), undefined)
+            if found is not None:
+                return found
+    return None
+
+
+def _equal_by_members(context: Context, value: Polynomial) -> bool:
+    """Whether a difference is zero because a maximum is no less than one of its values, of which something is known."""
+    if not context.universal or any(isinstance(atom, PrefixSum) for atom in inner_atoms(value)):
+        return False
+    with context.scope():
+        for atom in [a for a in value.atoms() if isinstance(a, Largest)]:
+            for member in members(context, atom):
+                context.add(at_least_zero(polynomial(atom) - member))
+        guard = is_zero(clear_denominators(value))
+        return guard if isinstance(guard, bool) else context.implied_real(guard, True)
+
+
+def _equal_reals(context: Context, value: Polynomial) -> bool:
+    """z3's real arithmetic on a difference without sums, as the last resort.
+
+    A maximum is any number to it, and asked of only where a case says something of it.
+    """
+    inside = [*inner_atoms(value)]
+    maxima = {atom for atom in inside if isinstance(atom, Largest)}
+    if any(isinstance(atom, PrefixSum) for atom in inside) or not all(atom.always for atom in maxima):
+        return False
+    if maxima and not any(maxima & {*guard.value.atoms()} for guard, _ in context.trail):
+        return False
+    guard = is_zero(clear_denominators(value))
+    return guard if isinstance(guard, bool) else context.implied_real(guard, True)

@@ -1,0 +1,1 @@
+"""The elements of a graph in normal form. Read ``denote``, then ``functions`` and ``needs``; ``casts``, ``sorts``."""

@@ -1,0 +1,54 @@
+"""Casts between dtypes: which ones keep every number, and what becomes of the others."""
+
+from __future__ import annotations
+
+from rewright.ir.types import DType
+from rewright.terms.normal.facts.context import Context
+from rewright.terms.normal.facts.guards import Guard, Value, at_least, less_than
+from rewright.terms.normal.polynomials.atoms import Element, Function, Polynomial, TooHard, polynomial
+
+
+def truncate(value: Value) -> Value:
+    """A float as an integer, which whole numbers are already; raises TooHard for what is no number."""
+    if not isinstance(value, Polynomial):
+        raise TooHard(f"{value} as an integer")
+    return value if value.integer else polynomial(Function("truncate", (value,), True))
+
+
+_DIGITS = {DType.F64: 53, DType.F32: 24, DType.F16: 11, DType.BF16: 8}
+"""Bits of the integers that a float dtype has all of."""
+
+
+def holds(target: DType, source: DType) -> bool:
+    """Whether every number of an integer dtype is one of another dtype; sums of floats round in the dtype they have."""
+    if source is DType.BOOL:
+        return True
+    if source.is_float:
+        return False
+    bits = bits_of(source) - (not source.is_unsigned)
+    if target.is_float:
+        return bits <= _DIGITS[target]
+    return bits <= bits_of(target) - (not target.is_unsigned) and (source.is_unsigned or not target.is_unsigned)
+
+
+_NARROW = 16
+
+
+def declare_bounds(context: Context, tensor: str, dtype: DType) -> None:
+    """Tell a context what the elements of an integer tensor may be, where its type has few numbers or no negative."""
+    bits = bits_of(dtype)
+    if tensor in context.bounded or (bits > _NARROW and not dtype.is_unsigned):
+        return
+    context.bounded.add(tensor)
+    low, high = (0, 2**bits) if dtype.is_unsigned else (-(2 ** (bits - 1)), 2 ** (bits - 1))
+
+    def limits(element: Element) -> list[tuple[Guard | bool, bool]]:
+        value = polynomial(element)
+        return [(at_least(value, low), True), (less_than(value, polynomial(high)), True)]
+
+    context.universal.setdefault(tensor, []).append(limits)
+
+
+def bits_of(dtype: DType) -> int:
+    """The number of bits of an integer type."""
+    return int(dtype.value.lstrip("ui"))

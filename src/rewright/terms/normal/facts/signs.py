@@ -1,0 +1,140 @@
+"""What is known about the sign of a real polynomial without asking z3."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Literal
+
+from rewright.terms.normal.facts.context import Context
+from rewright.terms.normal.facts.guards import at_least, at_least_zero
+from rewright.terms.normal.polynomials.atoms import (
+    Atom,
+    Base,
+    Exponential,
+    Function,
+    Indicator,
+    Number,
+    Polynomial,
+    Symbol,
+)
+from rewright.terms.normal.polynomials.ranged import Largest, PrefixSum
+
+Sign = Literal["positive", "nonnegative", "unknown"]
+
+
+def is_positive(context: Context, value: Polynomial) -> bool:
+    """Whether the value is above zero: exponentials, sizes, roots, sums of such, what facts say literally."""
+    return _sign(context, value) == "positive"
+
+
+def is_nonnegative(context: Context, value: Polynomial) -> bool:
+    """Whether the value is not below zero."""
+    return _sign(context, value) != "unknown"
+
+
+def _sign(context: Context, value: Polynomial) -> Sign:
+    if not value.terms:
+        return "nonnegative"
+    signs = [_term(context, m, c) for m, c in value.terms.items()]
+    if "unknown" not in signs:
+        return "positive" if "positive" in signs else "nonnegative"
+    if _sums_of_nonnegative(context, value) or _nonnegative_by_cases(context, value):
+        return "nonnegative"
+    if context.decide_cheaply(at_least_zero(-value)) is False:
+        return "positive"
+    return "nonnegative" if context.decide_cheaply(at_least_zero(value)) is True else "unknown"
+
+
+def _sums_of_nonnegative(context: Context, value: Polynomial) -> bool:
+    """Whether sums over the same ranges add up to sums of what is not negative, as ``2 [x >= 0] x - x`` is."""
+    bodies: dict[tuple[bytes, ...], Polynomial] = {}
+    ranges: dict[tuple[bytes, ...], tuple[Polynomial, ...]] = {}
+    for monomial, coefficient in value.terms.items():
+        if len(monomial) != 1 or not isinstance(monomial[0][0], PrefixSum) or monomial[0][1] != 1:
+            return False
+        atom = monomial[0][0]
+        key = tuple(bound.key for bound in atom.bounds)
+        ranges[key] = atom.bounds
+        bodies[key] = bodies.get(key, Polynomial({})) + atom.body * coefficient
+    if len(bodies) == len(value.terms):
+        return False
+    proper = all(context.nonnegative(bound) for bounds in ranges.values() for bound in bounds)
+    return proper and all(is_nonnegative(context, body) for body in bodies.values())
+
+
+def _nonnegative_by_cases(context: Context, value: Polynomial, depth: int = 3) -> bool:
+    """Whether a polynomial is not negative whichever of its conditions on reals hold."""
+    indicator = next((a for a in value.atoms() if isinstance(a, Indicator) and a.guard.kind == "real>=0"), None)
+    if indicator is None or depth == 0 or any(isinstance(a, PrefixSum | Largest) for a in value.atoms()):
+        return False
+    for holds in (True, False):
+        kept = {m: c for m, c in value.terms.items() if holds or all(a != indicator for a, _ in m)}
+        case = Polynomial({})
+        for monomial, coefficient in kept.items():
+            case = case + Polynomial({tuple(f for f in monomial if f[0] != indicator): coefficient})
+        if not case.terms:
+            continue
+        with context.assume(indicator.guard, holds):
+            guard = at_least_zero(case)
+            known = guard if isinstance(guard, bool) else context.implied_real(guard, True)
+            if not known and not _nonnegative_by_cases(context, case, depth - 1):
+                return False
+    return True
+
+
+def _term(context: Context, monomial: tuple[tuple[Atom, Number], ...], coefficient: Number) -> Sign:
+    signs = [power_sign(context, atom, exponent) for atom, exponent in monomial]
+    if coefficient < 0 or "unknown" in signs:
+        return "unknown"
+    return "nonnegative" if "nonnegative" in signs else "positive"
+
+
+def power_sign(context: Context, atom: Atom, exponent: Number) -> Sign:
+    """The sign of a power of an atom; powers are defined, so a negative one is of a value that is not zero."""
+    sign = _atom(context, atom)
+    if sign != "unknown":
+        return "positive" if exponent < 0 else sign
+    if isinstance(exponent, Fraction):
+        return "positive" if exponent < 0 else "nonnegative"
+    if exponent % 2 == 0:
+        return "positive" if exponent < 0 else "nonnegative"
+    return "unknown"
+
+
+def _atom(context: Context, atom: Atom) -> Sign:
+    if isinstance(atom, Exponential) or (isinstance(atom, Symbol) and context.is_size(atom.name)):
+        return "positive"
+    if isinstance(atom, Indicator):
+        return "nonnegative"
+    if isinstance(atom, Base):
+        return _sign(context, atom.value)
+    if isinstance(atom, PrefixSum):
+        return _sum(context, atom)
+    if isinstance(atom, Largest):
+        return _largest(context, atom)
+    if isinstance(atom, Function) and atom.name == "log":
+        constant = atom.arguments[0].constant()
+        if constant is not None and constant > 1:
+            return "positive"
+    if context.decide_cheaply(at_least_zero(-Polynomial({((atom, 1),): 1}))) is False:
+        return "positive"
+    if context.decide_cheaply(at_least_zero(Polynomial({((atom, 1),): 1}))) is True:
+        return "nonnegative"
+    return "unknown"
+
+
+def _sum(context: Context, atom: PrefixSum) -> Sign:
+    body = _sign(context, atom.body)
+    if body == "unknown" or not all(context.nonnegative(bound) for bound in atom.bounds):
+        return "unknown"
+    full = all(context.holds(at_least(bound, 1)) for bound in atom.bounds)
+    return "positive" if full and body == "positive" else "nonnegative"
+
+
+def _largest(context: Context, atom: Largest) -> Sign:
+    """The sign of a maximum, from the items that are always there or else from all."""
+    always = {_sign(context, item.body) for item in atom.items if item.always}
+    every = {_sign(context, item.body) for item in atom.items}
+    if "positive" in always or every == {"positive"}:
+        return "positive"
+    return "nonnegative" if "nonnegative" in always or "unknown" not in every else "unknown"

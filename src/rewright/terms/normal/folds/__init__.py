@@ -1,0 +1,1 @@
+"""Folds over symbolic ranges in normal form. Read ``sums``, ``items``, ``presence``, ``maxima``, ``products``."""

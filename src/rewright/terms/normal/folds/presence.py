@@ -1,0 +1,243 @@
+"""Maxima that may be taken of nothing, as of scores that are all masked: where they are taken of something."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+
+from rewright.terms.normal.arithmetic.binders import Binder, open_binders, read_alike
+from rewright.terms.normal.arithmetic.cases import each
+from rewright.terms.normal.arithmetic.substitution import substitute, substitute_guard, substitute_value
+from rewright.terms.normal.facts.context import Context, Values
+from rewright.terms.normal.facts.guards import (
+    MINUS_INFINITY,
+    PLUS_INFINITY,
+    Infinite,
+    Leaf,
+    Value,
+    at_least,
+    is_zero,
+    less_than,
+)
+from rewright.terms.normal.facts.signs import is_nonnegative
+from rewright.terms.normal.folds.sums import add, sum_over
+from rewright.terms.normal.polynomials.atoms import (
+    ZERO,
+    Atom,
+    Element,
+    Guard,
+    Indicator,
+    Monomial,
+    Number,
+    Polynomial,
+    TooHard,
+    polynomial,
+    symbol,
+)
+from rewright.terms.normal.polynomials.ranged import Item, Largest, PrefixSum, Range
+
+
+def may_be_infinite(value: Value) -> Largest | None:
+    """The maximum that a value is a multiple of, where it may be one of nothing."""
+    single = value.single() if isinstance(value, Polynomial) else None
+    if single is None or len(single[0]) != 1:
+        return None
+    atom, exponent = single[0][0]
+    return atom if exponent == 1 and isinstance(atom, Largest) and not atom.always else None
+
+
+def of_nothing(value: Polynomial) -> Infinite:
+    """What a multiple of a maximum is where that is one of nothing: by the sign of the factor."""
+    (factor,) = value.terms.values()
+    return MINUS_INFINITY if factor > 0 else PLUS_INFINITY
+
+
+def count_present(context: Context, atom: Largest) -> Polynomial:
+    """How many values a maximum is taken of; raises TooHard where that is no single number."""
+    key = ("count", atom.key)
+    found = context.memo(key)
+    if found is None:
+        total: Value = ZERO
+        for item in atom.items:
+            binders, _, value = _opened(context, item)
+            for name, low, high in binders:
+                value = sum_over(context, name, high - low, map_leaves(context, value, {name: symbol(name) + low}))
+            total = add(context, total, value)
+        if not isinstance(total, Polynomial):
+            raise TooHard(f"the number of values of {atom}")
+        context.remember(key, found := total)
+    return found
+
+
+def is_present(context: Context, atom: Largest) -> bool:
+    """Whether a maximum is known to be taken of something: a fact says that a value is there, or of how many."""
+    if atom.always or any(_has_witness(context, item.ranges, item.depth, item.present) for item in atom.items):
+        return True
+    return decide_count(context, is_zero(count_present(context, atom))) is False
+
+
+def decide_count(context: Context, guard: Guard | bool) -> bool | None:
+    """What is known of a guard, also that a number is not zero because a smaller one is not."""
+    found = context.decide(guard)
+    if found is not None or not isinstance(guard, Guard) or guard.kind != "integer=0":
+        return found
+    counts = (guard.value, -guard.value)
+    if any(_is_at_least(context, count, fewer) for count in counts for fewer in _known_counts(context)):
+        return False
+    return None
+
+
+def _opened(context: Context, item: Item) -> tuple[list[Binder], dict[str, Polynomial], Value]:
+    names, values = open_binders(context, len(item.ranges), item.depth)
+    binders = [(name, *limits) for name, limits in zip(names, item.ranges, strict=True)]
+    return binders, values, substitute(context, item.present, values)
+
+
+def _has_witness(context: Context, ranges: Sequence[Range], depth: int, present: Polynomial) -> bool:
+    """Whether facts say of some index within ranges that all conditions hold there whose product is ``present``."""
+    single = present.single()
+    if single is None or not single[0] or not all(isinstance(a, Indicator) for a, _ in single[0]):
+        return False
+    names, values = open_binders(context, len(ranges), depth)
+    binders = [(name, *limits) for name, limits in zip(names, ranges, strict=True)]
+    guards = [substitute_guard(context, a.guard, values) for a, _ in single[0] if isinstance(a, Indicator)]
+    if not all(isinstance(guard, Guard) for guard in guards):
+        return False
+    for places in _places(context, [b[0] for b in binders], [g for g in guards if isinstance(g, Guard)]):
+        inside = all(
+            context.holds(at_least(places[name], low)) and context.holds(less_than(places[name], high))
+            for name, low, high in binders
+        )
+        if inside and all(
+            context.holds(substitute_guard(context, g, places) if isinstance(g, Guard) else g) for g in guards
+        ):
+            return True
+    return False
+
+
+def _places(context: Context, names: list[str], guards: list[Guard]) -> Iterator[dict[str, Polynomial]]:
+    """Values of variables at which some condition reads what a fact of the same kind reads."""
+    if not names:
+        yield {}
+        return
+    for fact, polarity in context.trail:
+        for guard in guards:
+            if not polarity or fact.kind != guard.kind:
+                continue
+            for mine in guard.value.atoms():
+                for other in fact.value.atoms():
+                    if isinstance(mine, Element) and isinstance(other, Element):
+                        found = read_alike(names, mine, other)
+                        if found is not None:
+                            yield found
+
+
+def _known_counts(context: Context) -> Iterator[Polynomial]:
+    """Numbers that facts say are not zero, and how many values there are."""
+    for guard, polarity in context.trail:
+        if guard.kind == "integer=0" and not polarity:
+            yield guard.value
+            yield -guard.value
+
+
+def counts_contradict(context: Context) -> bool:
+    """Whether facts say that some of what is not there is there."""
+    none = [guard.value for guard, polarity in context.trail if guard.kind == "integer=0" and polarity]
+    none = [value for count in none for value in (count, -count) if _is_a_count(context, value)]
+    if any(_is_at_least(context, count, fewer) for fewer in _known_counts(context) for count in none):
+        return True
+    return any(_has_some(context, count) for count in none)
+
+
+def _has_some(context: Context, count: Polynomial) -> bool:
+    """Whether facts say of one index that what a sum of indicators counts is there."""
+    if any(coefficient < 0 for coefficient in count.terms.values()):
+        return False
+    sums = [atom for monomial in count.terms if isinstance(atom := _alone(monomial), PrefixSum)]
+    return any(_has_witness(context, [(ZERO, bound) for bound in atom.bounds], atom.depth, atom.body) for atom in sums)
+
+
+def _is_at_least(context: Context, more: Polynomial, fewer: Polynomial) -> bool:
+    """Whether a difference of counts is a sum of what is not negative, and the smaller one is too."""
+    return _is_a_count(context, fewer) and _is_a_count(context, more - fewer)
+
+
+def _is_a_count(context: Context, value: Polynomial) -> bool:
+    """Whether a value is a sum of indicators, and of such over ranges between one bound and a later one."""
+    sums: dict[bytes, list[tuple[PrefixSum, Number]]] = {}
+    rest: dict[Monomial, Number] = {}
+    for monomial, coefficient in value.terms.items():
+        atom = _alone(monomial)
+        if isinstance(atom, PrefixSum) and len(atom.bounds) == 1:
+            sums.setdefault(atom.body.key, []).append((atom, coefficient))
+        else:
+            rest[monomial] = coefficient
+    return is_nonnegative(context, Polynomial(rest)) and all(_is_growing(context, s) for s in sums.values())
+
+
+def _alone(monomial: Monomial) -> Atom | None:
+    return monomial[0][0] if len(monomial) == 1 and monomial[0][1] == 1 else None
+
+
+def _is_growing(context: Context, sums: list[tuple[PrefixSum, Number]]) -> bool:
+    """Whether sums of one body that is not negative, each up to its bound, are together not negative."""
+    if not is_nonnegative(context, sums[0][0].body):
+        return False
+    added = [atom.bounds[0] for atom, coefficient in sums if coefficient == 1]
+    taken = [atom.bounds[0] for atom, coefficient in sums if coefficient == -1]
+    if len(added) + len(taken) < len(sums) or len(taken) > len(added):
+        return False
+    for bound in taken:
+        later = next((other for other in added if context.holds(at_least(other, bound))), None)
+        if later is None:
+            return False
+        added.remove(later)
+    return all(context.holds(at_least(bound, polynomial(0))) for bound in added)
+
+
+def vanishes(context: Context, value: Polynomial) -> bool:
+    """Whether a value is made of sums over what facts say is not there."""
+    counts = [_by_body(guard.value) for guard, polarity in context.trail if guard.kind == "integer=0" and polarity]
+    groups = _by_body(value)
+    return groups is not None and all(
+        any(known is not None and _is_multiple(group, body, known) for known in counts)
+        for body, group in groups.items()
+    )
+
+
+_Bounds = dict[tuple[Polynomial, ...], Number]
+
+
+def _by_body(value: Polynomial) -> dict[tuple[Polynomial, Monomial], _Bounds] | None:
+    """The sums in a value by what they sum and are multiplied by; None where there is something else."""
+    found: dict[tuple[Polynomial, Monomial], _Bounds] = {}
+    for monomial, coefficient in value.terms.items():
+        sums = [a for a, exponent in monomial if isinstance(a, PrefixSum) and exponent == 1]
+        if len(sums) != 1:
+            return None
+        rest = tuple(factor for factor in monomial if factor[0] != sums[0])
+        found.setdefault((sums[0].body, rest), {})[sums[0].bounds] = coefficient
+    return found
+
+
+def _is_multiple(
+    bounds: _Bounds, summed: tuple[Polynomial, Monomial], known: dict[tuple[Polynomial, Monomial], _Bounds]
+) -> bool:
+    """Whether sums over some bounds vanish as a count over the same does, of which each term has the condition."""
+    if len(known) != 1:
+        return False
+    (((present, rest), counted),) = known.items()
+    condition = present.single()
+    if rest or condition is None or condition[1] != 1 or set(bounds) != set(counted):
+        return False
+    ratios = {Fraction(bounds[key]) / Fraction(counted[key]) for key in bounds}
+    return len(ratios) == 1 and all(set(condition[0]) <= set(monomial) for monomial in summed[0].terms)
+
+
+def map_leaves(context: Context, value: Value, values: Values) -> Value:
+    """Substitution under the facts of the current path, which decide guards that become closed."""
+    return each(context, _same, substitute_value(context, value, values))
+
+
+def _same(leaf: Leaf) -> Value:
+    return leaf

@@ -1,0 +1,1 @@
+"""Polynomials over atoms: the terms of the normal form. Read ``atoms``, ``ranged``, ``powers``, ``curves``."""

@@ -1,0 +1,84 @@
+"""Rows of which a mask may leave nothing: where both sides have no number, and where one has."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Literal
+
+import pytest
+
+from rewright import ops
+from rewright.ir.graph import Graph, GraphBuilder
+from rewright.ir.types import DType, TensorType
+from rewright.terms.claim import Claim
+from rewright.terms.normal.prove import prove
+
+ROWS, ROW = TensorType((2, 3), DType.F32), TensorType((2,), DType.F32)
+Write = Callable[[GraphBuilder, int, int], int]
+
+
+def over(b: GraphBuilder, kind: Literal["sum", "maximum"], x: int) -> int:
+    """A row's sum or largest element, along the row."""
+    return b.add(ops.BroadcastInDim((2, 3), (0,)), b.add(ops.Reduce(kind, (1,)), x))
+
+
+def share(b: GraphBuilder, x: int) -> int:
+    return b.add(ops.Divide(), x, over(b, "sum", x))
+
+
+def number(b: GraphBuilder, value: float) -> int:
+    return b.add(ops.Constant(ROWS, (value,)))
+
+
+def masked_exponential(b: GraphBuilder, x: int, kept: int) -> int:
+    return b.add(ops.Multiply(), b.add(ops.Exponential(), x), b.add(ops.Convert(DType.F32), kept))
+
+
+def by_products(b: GraphBuilder, x: int, kept: int) -> int:
+    """``exp(x) m / sum(exp(x) m)``"""
+    return share(b, masked_exponential(b, x, kept))
+
+
+def by_choices(b: GraphBuilder, x: int, kept: int) -> int:
+    """``softmax(where(m, x, -inf))``"""
+    chosen = b.add(ops.Select(), kept, x, number(b, -math.inf))
+    return share(b, b.add(ops.Exponential(), b.add(ops.Subtract(), chosen, over(b, "maximum", chosen))))
+
+
+def with_zeros(b: GraphBuilder, x: int, kept: int) -> int:
+    """As by products, with a divisor of one in the place of zero."""
+    weights = masked_exponential(b, x, kept)
+    total = over(b, "sum", weights)
+    nothing = b.add(ops.Compare("EQ"), total, number(b, 0.0))
+    return b.add(ops.Divide(), weights, b.add(ops.Select(), nothing, number(b, 1.0), total))
+
+
+def with_a_little(b: GraphBuilder, x: int, kept: int) -> int:
+    weights = masked_exponential(b, x, kept)
+    return b.add(ops.Divide(), weights, b.add(ops.Add(), over(b, "sum", weights), number(b, 1e-9)))
+
+
+def program(write: Write) -> Graph:
+    b = GraphBuilder()
+    x = b.input("x", ops.Input("x", ROWS))
+    kept = b.input("kept", ops.Input("kept", TensorType((2, 3), DType.BOOL)))
+    b.output("result", write(b, x, kept))
+    return b.build()
+
+
+def status(left: Write, right: Write) -> str:
+    return prove(Claim(program(left), program(right))).status
+
+
+def test_a_row_of_nothing_has_no_number_either_way() -> None:
+    """``0 / 0`` on one side, and minus infinity less minus infinity on the other."""
+    assert status(by_choices, by_products) == "proved"
+    assert status(by_products, by_choices) == "proved"
+
+
+@pytest.mark.parametrize("other", [with_zeros, with_a_little])
+@pytest.mark.parametrize("one", [by_products, by_choices])
+def test_a_row_of_nothing_with_a_number_is_another_function(one: Write, other: Write) -> None:
+    assert status(one, other) != "proved"
+    assert status(other, one) != "proved"
