@@ -22,7 +22,7 @@ from bench.mutants import generate, is_equivalent
 from bench.tables import print_table
 from rewright.equiv.audit import audit as audit_equivalence
 from rewright.equiv.certificate import EquivalenceCertificate
-from rewright.equiv.kind import EQUIVALENCE
+from rewright.equiv.files import EQUIVALENCE
 from rewright.ir.errors import RewrightError
 from rewright.ir.placement import RankProgram
 from rewright.proof.certificate import Certificate

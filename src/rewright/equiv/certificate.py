@@ -46,6 +46,6 @@ class EquivalenceCertificate(Certificate):
     @classmethod
     def form(cls) -> Any:
         """How certificates of this kind are written."""
-        from rewright.equiv.kind import EQUIVALENCE
+        from rewright.equiv.files import EQUIVALENCE
 
         return EQUIVALENCE

@@ -17,7 +17,7 @@ from rewright import ops
 from rewright.equiv.audit import audit as check_equivalence
 from rewright.equiv.audit import is_identity
 from rewright.equiv.certificate import EquivalenceCertificate
-from rewright.equiv.kind import EQUIVALENCE
+from rewright.equiv.files import EQUIVALENCE
 from rewright.ir.digest import digest
 from rewright.ir.errors import Damaged, OtherPrograms, Refused, RewrightError
 from rewright.ir.graph import Graph

@@ -10,7 +10,7 @@ from typing import Any, cast
 from rewright import ops
 from rewright.equiv.certificate import EquivalenceCertificate
 from rewright.equiv.inputs.weights import WeightMap
-from rewright.equiv.kind import EQUIVALENCE
+from rewright.equiv.files import EQUIVALENCE
 from rewright.equiv.statement import Stated, unify_inputs
 from rewright.ir.digest import digest
 from rewright.ir.errors import RewrightError
