@@ -29,7 +29,7 @@ from bench.tables import print_table
 from rewright import ops
 from rewright.analysis.meetings import Meeting as Met
 from rewright.claims.language import Addend, Input, Tensor, View, terms_of
-from rewright.interp.ranks import Trial
+from rewright.interp.trial import Trial
 from rewright.ir.digest import digest
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Node

@@ -130,6 +130,30 @@ def operators_listed(path: Path) -> int:
     return found
 
 
+def operators_named(path: Path) -> set[str]:
+    """The operators that a file asks about by class; those that it only makes do not count, nor do families."""
+    operators = {operator.__name__ for operator in ops.REGISTRY.values()}
+    made = {id(node.func) for node in ast.walk(parsed(path)) if isinstance(node, ast.Call)}
+    return {
+        node.attr
+        for node in ast.walk(parsed(path))
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "ops"
+        if node.attr in operators and id(node) not in made
+    }
+
+
+MANY, DISPATCHING = 8, 20
+"""How many modules may ask about how many operators each, outside of ``ops`` and front ends; fewer is better."""
+
+
+def test_few_modules_ask_about_many_operators() -> None:
+    """What a module has to know of an operator belongs into a facet of the operator."""
+    package = ROOT / "src" / "rewright"
+    others = [path for path in SOURCES if path.relative_to(package).parts[0] not in LISTING]
+    found = [path.relative_to(package).as_posix() for path in others if len(operators_named(path)) >= MANY]
+    assert len(found) <= DISPATCHING, found
+
+
 LISTING = ("ops", "frontends")
 """The packages that say what operators are, and which operators those of other programs are."""
 PACKAGES = sorted({path.relative_to(ROOT / "src" / "rewright").parts[0] for path in SOURCES} - {*LISTING})

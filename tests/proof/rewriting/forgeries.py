@@ -9,8 +9,8 @@ from typing import Any, cast
 
 from rewright import ops
 from rewright.equiv.certificate import EquivalenceCertificate
-from rewright.equiv.inputs.weights import WeightMap
 from rewright.equiv.files import EQUIVALENCE
+from rewright.equiv.inputs.weights import WeightMap
 from rewright.equiv.statement import Stated, unify_inputs
 from rewright.ir.digest import digest
 from rewright.ir.errors import RewrightError

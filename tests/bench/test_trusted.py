@@ -1,0 +1,18 @@
+"""What an audit imports: no engine, and not more code than there was."""
+
+import pytest
+
+from bench.lines import counted
+from bench.trusted import CHECKS, imported
+
+ENGINES = {"lifting", "refine", "blame", "interp", "frontends", "rules", "optimize", "env", "egraph"}
+BOUNDS = {"certificate of a refinement": 17_500, "certificate of an equivalence": 18_400}
+"""Lines of code without comments and docstrings; the bounds go down and never up."""
+
+
+@pytest.mark.parametrize("check", BOUNDS)
+def test_an_audit_imports_no_engine(check: str) -> None:
+    files = imported(CHECKS[check])
+    packages = {path.parts[path.parts.index("rewright") + 1] for path in files}
+    assert not packages & ENGINES
+    assert sum(counted(path)["code"] for path in files) <= BOUNDS[check]
