@@ -405,9 +405,20 @@ def _failed(case: Case, values: _Values, proof: Proof, asked: _Asked, told: _Tol
         reason = f"{_said_of(ran.wrong_of(proof.failed), proof, 'wrong')}: {twin.reason}"
     else:
         reason = f"{_said_of(proof.failed, proof, 'not related')}; {twin.reason}"
-    about = told.assumptions, proof.relations, found, (*told.notes, *more), told.stats, reason
+    about = told.assumptions, _related(proof, ran), found, (*told.notes, *more), told.stats, reason
     verdict = Verdict(status, Evidence.TESTED, *about, programs=(case.sequential, case.program))
     return _run(case, verdict) if asked.runs and twin.agrees is True else verdict
+
+
+def _related(proof: Proof, ran: Ran) -> dict[str, OutputRelation]:
+    """The relations of a failed proof; of outputs without one, whether their values are right all the same."""
+    right = set(proof.failed) - set(ran.wrong_of(proof.failed))
+    return {
+        name: replace(known, equation=f"{name} has the right values; nothing is proved of it")
+        if name in right and not known.placement
+        else known
+        for name, known in proof.relations.items()
+    }
 
 
 def _said_of(names: Sequence[str], proof: Proof, what: str) -> str:
