@@ -167,8 +167,8 @@ def _exponential(algebra: Algebra, op: Operator, views: Sequence[View], types: S
         if grown is not None:
             return grown
         shifted, others = shifts(terms, addend)
-        if shifted:
-            total = terms.add(others)
+        total = terms.add(others)
+        if shifted and (total,) != views[0].addends:  # closed sums may have the maxima again that were taken out
             grown = [exponential_of(terms, power, operand) for operand, power in shifted.items() if power]
             shift = View(views[0].dims, (Addend(ONE, *terms.multiply(grown)),)) if grown else None
             if total is None:
