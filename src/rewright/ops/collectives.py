@@ -273,7 +273,7 @@ class AllToAll(GroupCollective):
         pieces: list[Piece] = []
         for sender, (op, shape) in enumerate(zip(operators, shapes, strict=True)):
             if not isinstance(op, AllToAll):
-                return Unsupported(f"an all_to_all meets {op.name}")
+                return Unsupported(f"an all_to_all that meets {op.name}")
             part = divide(shape[self.split_dimension], len(ranks))
             if op.send_splits is None and part is None:
                 return Unsupported(f"axis {self.split_dimension} of {list(shape)} has no {len(ranks)} equal parts")
