@@ -9,9 +9,9 @@ import numpy as np
 from rewright import ops
 from rewright.ir.errors import UnsupportedOperator
 from rewright.ir.graph import Node
-from rewright.ir.types import TensorType
-from rewright.ops.agreement import splits_of
+from rewright.ir.operator import Unsupported
 from rewright.ops.base import REDUCERS, Array
+from rewright.ops.collectives import Piece
 
 
 def simulate(nodes: Sequence[Node], ranks: Sequence[int], operands: Sequence[Array]) -> list[Array]:
@@ -25,19 +25,31 @@ def simulate(nodes: Sequence[Node], ranks: Sequence[int], operands: Sequence[Arr
     Raises UnsupportedOperator for an operator that is no collective.
     """
     op = nodes[0].op
-    if isinstance(op, ops.AllReduce):
-        return [_combine(op.kind, operands)] * len(ranks)
-    if isinstance(op, ops.AllGather):
-        return [np.concatenate(list(operands), axis=op.dimension)] * len(ranks)
-    if isinstance(op, ops.ReduceScatter):
-        return list(np.split(_combine(op.kind, operands), len(ranks), axis=op.dimension))
-    if isinstance(op, ops.AllToAll):
-        return _exchange(nodes, operands)
-    if isinstance(op, ops.CollectivePermute):
-        return _permute(op, ranks, operands)
-    if isinstance(op, ops.CollectiveBroadcast):
-        return [operands[ranks.index(op.source)]] * len(ranks)
-    raise UnsupportedOperator(f"{op.name} at {nodes[0].span} is no collective; it cannot be simulated over ranks")
+    if not isinstance(op, ops.Collective):
+        raise UnsupportedOperator(f"{op.name} at {nodes[0].span} is no collective; it cannot be simulated over ranks")
+    operators, shapes = [node.op for node in nodes], [operand.shape for operand in operands]
+    whole: list[Array] = []
+    results: list[Array] = []
+    for member in range(1 if op.is_shared else len(ranks)):
+        got = op.received(operators, shapes, ranks, member)
+        if isinstance(got, Unsupported):
+            raise UnsupportedOperator(f"{op.name} at {nodes[0].span} cannot be simulated over ranks: {got.why}")
+        if got.reduction is not None:
+            whole = whole or [_combine(got.reduction, operands)]
+        parts = [_piece(piece, whole or operands, got.cut) for piece in got.pieces]
+        if not parts:
+            results.append(np.zeros_like(operands[member]))
+        else:
+            results.append(parts[0] if got.joined is None else np.concatenate(parts, axis=got.joined))
+    return results * len(ranks) if op.is_shared else results
+
+
+def _piece(piece: Piece, sources: Sequence[Array], axis: int | None) -> Array:
+    source = sources[piece.member]
+    if axis is None or piece.length is None:
+        return source
+    start, length = int(str(piece.start)), int(str(piece.length))
+    return source[(*(slice(None),) * axis, slice(start, start + length))]
 
 
 def _combine(kind: str, operands: Sequence[Array]) -> Array:
@@ -46,24 +58,3 @@ def _combine(kind: str, operands: Sequence[Array]) -> Array:
         for operand in operands[1:]:
             total = REDUCERS[kind](total, operand)
     return total
-
-
-def _exchange(nodes: Sequence[Node], operands: Sequence[Array]) -> list[Array]:
-    """Member i cuts its tensor along the split axis, sends piece j to member j, which concatenates by sender."""
-    op = nodes[0].op
-    assert isinstance(op, ops.AllToAll)
-    pieces: list[list[Array]] = []
-    for node, operand in zip(nodes, operands, strict=True):
-        sends, _ = splits_of(node.op, TensorType(operand.shape, node.type.dtype), len(nodes))
-        cuts = np.cumsum([int(str(size)) for size in sends])[:-1]
-        pieces.append(list(np.split(operand, cuts, axis=op.split_dimension)))
-    return [np.concatenate([sent[i] for sent in pieces], axis=op.concat_dimension) for i in range(len(nodes))]
-
-
-def _permute(op: ops.CollectivePermute, ranks: Sequence[int], operands: Sequence[Array]) -> list[Array]:
-    """Targets receive their source's tensor, ranks that are no target zeros."""
-    sources = {target: source for source, target in op.pairs}
-    found: list[Array] = []
-    for rank, operand in zip(ranks, operands, strict=True):
-        found.append(operands[ranks.index(sources[rank])] if rank in sources else np.zeros_like(operand))
-    return found

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from rewright import ops
 from rewright.analysis.meetings import Meeting, Step
 from rewright.claims.language import Addend, Opaque, View
-from rewright.ir.graph import Graph, Node
+from rewright.ir.graph import Graph
 from rewright.ir.operator import Operator
 from rewright.ir.placement import Placement
 from rewright.ir.types import TensorType
@@ -327,7 +327,7 @@ class Lifter:
         members = [rank for rank, _ in step.nodes]
         operators = [node.op for node in nodes]
         try:
-            results, whole = self._exchange(nodes[0], operators, values, members)
+            results, whole = meet(self.algebra, operators, values, nodes[0].type.dtype, members)
         except NotAView:
             results, whole = self._unknown(operators, values, [node.type for node in nodes]), None
         if self._recogniser is not None and isinstance(nodes[0].op, ops.AllReduce | ops.ReduceScatter):
@@ -342,21 +342,6 @@ class Lifter:
                 numbers[id(result)] = self.intern(tidy(result))
             lifted[rank].values[position] = numbers[id(result)]
         return None if whole is None else self.intern(tidy(whole))
-
-    def _exchange(
-        self, node: Node, operators: Sequence[Operator], values: Sequence[Value], members: Sequence[int]
-    ) -> tuple[list[Value], Value | None]:
-        op = node.op
-        if isinstance(op, ops.CollectiveBroadcast):
-            return [values[members.index(op.source)]] * len(values), None
-        if isinstance(op, ops.CollectivePermute):
-            sources = {target: source for source, target in op.pairs}
-            zero = self.algebra.zero
-            return [
-                values[members.index(sources[rank])] if rank in sources else zero(tuple((n,) for n in values[k].shape))
-                for k, rank in enumerate(members)
-            ], None
-        return meet(self.algebra, operators, values, node.type.dtype)
 
     def _unknown(
         self, operators: Sequence[Operator], values: Sequence[Value], types: Sequence[TensorType]

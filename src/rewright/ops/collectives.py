@@ -16,7 +16,7 @@ from typing import ClassVar
 
 from rewright.ir.dims import Dim, Shape, divide
 from rewright.ir.errors import RewrightError, TypeMismatch
-from rewright.ir.operator import Unsupported
+from rewright.ir.operator import Operator, Unsupported
 from rewright.ir.types import TensorType
 from rewright.ops.base import (
     Array,
@@ -39,12 +39,43 @@ from rewright.terms.scalar import Scalar
 Groups = tuple[tuple[int, ...], ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """All of a member's tensor, or ``length`` elements from ``start`` on along the axis that is cut."""
+
+    member: int
+    start: Dim = 0
+    length: Dim | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """What a member holds after a collective: pieces of the tensors of all members, one after the other along an axis.
+
+    A sum that is scattered has one piece for each member, of the sum. Where there is no piece, it is zeros.
+    """
+
+    pieces: tuple[Piece, ...]
+    cut: int | None = None
+    joined: int | None = None
+    reduction: ReductionKind | None = None
+    """How all tensors are combined, of which the pieces are then."""
+
+
 class Collective(TensorOperator):
     """One operand (none for ``recv``); the result depends on the other ranks of the group."""
 
     __slots__ = ()
     arity: ClassVar[int | None] = 1
     is_met: ClassVar[bool] = True
+    is_shared: ClassVar[bool] = False
+    """Whether all members of a group hold one tensor afterwards."""
+
+    def received(
+        self, operators: Sequence[Operator], shapes: Sequence[Shape], ranks: Sequence[int], member: int
+    ) -> Received | Unsupported:
+        """What one member of a group holds afterwards; operators, shapes of operands and ranks are of all members."""
+        return Unsupported(f"{self.name} is no collective whose members meet")
 
     def infer(self, operands: Sequence[TensorType]) -> TensorType:
         check_count(self.name, operands, 1)
@@ -117,7 +148,13 @@ class AllReduce(GroupCollective, Combining):
     communicator: int = 0
     posted: bool = False
     name: ClassVar[str] = "all_reduce"
+    is_shared: ClassVar[bool] = True
     needs: ClassVar[str] = "it adds no infinities of opposite signs"
+
+    def received(
+        self, operators: Sequence[Operator], shapes: Sequence[Shape], ranks: Sequence[int], member: int
+    ) -> Received | Unsupported:
+        return Received((Piece(0),), reduction=self.kind)
 
     def result(self, operand: TensorType) -> TensorType:
         check_kind(self.name, self.kind, operand.dtype)
@@ -137,6 +174,7 @@ class AllGather(GroupCollective):
     communicator: int = 0
     posted: bool = False
     name: ClassVar[str] = "all_gather"
+    is_shared: ClassVar[bool] = True
 
     def relate_sizes(self, sizes: Sizes, operands: Sequence[Axes], result: Axes) -> Attributes:
         for axis, (own, source) in enumerate(zip(result, operands[0], strict=True)):
@@ -145,6 +183,11 @@ class AllGather(GroupCollective):
             else:
                 sizes.same(source, own)
         return {}
+
+    def received(
+        self, operators: Sequence[Operator], shapes: Sequence[Shape], ranks: Sequence[int], member: int
+    ) -> Received | Unsupported:
+        return Received(tuple(map(Piece, range(len(ranks)))), joined=self.dimension)
 
     def result(self, operand: TensorType) -> TensorType:
         check_axes(self.name, "dimension", (self.dimension,), operand.rank)
@@ -174,6 +217,14 @@ class ReduceScatter(GroupCollective, Combining):
             else:
                 sizes.same(source, own)
         return {}
+
+    def received(
+        self, operators: Sequence[Operator], shapes: Sequence[Shape], ranks: Sequence[int], member: int
+    ) -> Received | Unsupported:
+        part = divide(shapes[0][self.dimension], len(ranks))
+        if part is None:
+            return Unsupported(f"axis {self.dimension} of {list(shapes[0])} has no {len(ranks)} equal parts")
+        return Received((Piece(0, part * member, part),), self.dimension, reduction=self.kind)
 
     def result(self, operand: TensorType) -> TensorType:
         check_kind(self.name, self.kind, operand.dtype)
@@ -216,6 +267,21 @@ class AllToAll(GroupCollective):
         received = sizes.divide(result[cut], receives or _even(sizes, result[cut], count))
         return {"send_splits": sends and sent, "receive_splits": receives and received}
 
+    def received(
+        self, operators: Sequence[Operator], shapes: Sequence[Shape], ranks: Sequence[int], member: int
+    ) -> Received | Unsupported:
+        pieces: list[Piece] = []
+        for sender, (op, shape) in enumerate(zip(operators, shapes, strict=True)):
+            if not isinstance(op, AllToAll):
+                return Unsupported(f"an all_to_all that meets {op.name}")
+            part = divide(shape[self.split_dimension], len(ranks))
+            if op.send_splits is None and part is None:
+                return Unsupported(f"axis {self.split_dimension} of {list(shape)} has no {len(ranks)} equal parts")
+            sends = op.send_splits or (part or 0,) * len(ranks)
+            if sends[member] != 0:
+                pieces.append(Piece(sender, sum(sends[:member], start=0), sends[member]))
+        return Received(tuple(pieces) or (Piece(member, 0, 0),), self.split_dimension, self.concat_dimension)
+
     def result(self, operand: TensorType) -> TensorType:
         check_axes(self.name, "split_dimension", (self.split_dimension,), operand.rank)
         check_axes(self.name, "concat_dimension", (self.concat_dimension,), operand.rank)
@@ -254,6 +320,12 @@ class CollectivePermute(Collective):
     pairs: tuple[tuple[int, int], ...]
     name: ClassVar[str] = "collective_permute"
 
+    def received(
+        self, operators: Sequence[Operator], shapes: Sequence[Shape], ranks: Sequence[int], member: int
+    ) -> Received | Unsupported:
+        source = next((source for source, target in self.pairs if target == ranks[member]), None)
+        return Received(() if source is None else (Piece(ranks.index(source)),))
+
     def result(self, operand: TensorType) -> TensorType:
         for what, ranks in (("source", [s for s, _ in self.pairs]), ("target", [t for _, t in self.pairs])):
             if len(set(ranks)) != len(ranks):
@@ -273,6 +345,12 @@ class CollectiveBroadcast(GroupCollective):
     communicator: int = 0
     posted: bool = False
     name: ClassVar[str] = "collective_broadcast"
+    is_shared: ClassVar[bool] = True
+
+    def received(
+        self, operators: Sequence[Operator], shapes: Sequence[Shape], ranks: Sequence[int], member: int
+    ) -> Received | Unsupported:
+        return Received((Piece(ranks.index(self.source)),))
 
     def result(self, operand: TensorType) -> TensorType:
         check_groups(self.name, self.groups)

@@ -19,7 +19,7 @@ from rewright.ir.digest import digest
 from rewright.ir.errors import Damaged, OtherPrograms, Refused, RewrightError
 from rewright.ir.graph import Graph, Node
 from rewright.ir.memory import pause_garbage_collection
-from rewright.ir.operator import Operator
+from rewright.ir.operator import Operator, Unsupported
 from rewright.ir.placement import RankProgram
 from rewright.ir.types import TensorType
 from rewright.ops.agreement import check_agreement, communicator_of, in_equal_parts, is_posted, meets, members
@@ -209,22 +209,22 @@ class _Checker:
         where: str,
     ) -> Used:
         """The value that one member of a group holds after a collective."""
-        group = [rank for rank, _ in nodes]
-        op = nodes[0][1].op
-        if isinstance(op, ops.CollectiveBroadcast):
-            return self._copied(operands[group.index(op.source)], value, where)
-        if isinstance(op, ops.CollectivePermute):
-            source = {target: origin for origin, target in op.pairs}.get(group[member])
-            if source is not None:
-                return self._copied(operands[group.index(source)], value, where)
+        # The groups say who meets, and not what is computed: all groups have the same lemma.
+        operators = tuple(_without_groups(node) for _, node in nodes)
+        op, types, group = operators[0], self._types(nodes), [rank for rank, _ in nodes]
+        got = Unsupported(f"{op.name} is no collective")
+        if isinstance(op, ops.Collective):
+            got = op.received(operators, [kind.shape for kind in types], group, member)
+        if isinstance(got, Unsupported):
+            raise Refused(f"{where} is no meeting that gives a value: {got.why}")
+        if not got.pieces:
             kind = nodes[member][1].type
             zero = ops.Constant(kind, (0.0 if kind.dtype.is_float else 0,))
             return self._ledger.prove(Applied(zero, ()), [], value, unfold, where)
-        # The groups say who meets, and not what is computed: all groups have the same lemma.
-        operators = tuple(_without_groups(node) for _, node in nodes)
-        alike = isinstance(op, ops.AllReduce | ops.AllGather)
-        subject = Collective(operators, self._types(nodes), 0 if alike else member)
-        return self._ledger.prove(subject, operands, value, unfold, where)
+        if got.joined is None and got.reduction is None:
+            return self._copied(operands[got.pieces[0].member], value, where)
+        shared = isinstance(op, ops.Collective) and op.is_shared
+        return self._ledger.prove(Collective(operators, types, 0 if shared else member), operands, value, unfold, where)
 
     def _whole(self, nodes: Sequence[tuple[int, Node]], where: str) -> tuple[Subject, TensorType, int]:
         """The value that the members of a group keep equal chunks of, its type, and the axis along which it is cut.

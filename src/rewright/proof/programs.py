@@ -9,7 +9,7 @@ from typing import Union
 from rewright import ops
 from rewright.ir.dims import Dim, divide
 from rewright.ir.graph import Graph, GraphBuilder
-from rewright.ir.operator import Operator
+from rewright.ir.operator import Operator, Unsupported
 from rewright.ir.placement import AxisRuns
 from rewright.ir.types import TensorType
 
@@ -54,19 +54,20 @@ class Collective:
     def graph(self) -> Graph:
         """The same in operators of one device. Raises NoMeaning for operators that do not fit together."""
         builder, inputs = _started(self.types)
-        op = self.operators[0]
-        if isinstance(op, ops.AllReduce):
-            result = _joined(builder, op.kind, inputs)
-        elif isinstance(op, ops.AllGather):
-            result = builder.add(ops.Concatenate(op.dimension), *inputs)
-        elif isinstance(op, ops.ReduceScatter):
-            result = _chunk(builder, _joined(builder, op.kind, inputs), op.dimension, len(inputs), self.member)
-        elif isinstance(op, ops.AllToAll):
-            senders = zip(self.operators, inputs, strict=True)
-            arrived = [_sent(builder, sender, x, len(inputs), self.member) for sender, x in senders]
-            result = builder.add(ops.Concatenate(op.concat_dimension), *arrived)
-        else:
+        op, shapes = self.operators[0], [kind.shape for kind in self.types]
+        if not isinstance(op, ops.Collective):
             raise NoMeaning(f"{op.name} is no collective that the checker knows")
+        got = op.received(self.operators, shapes, range(len(shapes)), self.member)
+        if isinstance(got, Unsupported):
+            raise NoMeaning(got.why)
+        sources = inputs if got.reduction is None else [_joined(builder, got.reduction, inputs)]
+        parts = [
+            sources[piece.member]
+            if got.cut is None or piece.length is None
+            else _cut(builder, sources[piece.member], got.cut, piece.start, piece.length)
+            for piece in got.pieces
+        ]
+        result = parts[0] if got.joined is None else builder.add(ops.Concatenate(got.joined), *parts)
         builder.output("result", result)
         return builder.build()
 
@@ -243,16 +244,6 @@ def _chunk(builder: GraphBuilder, position: int, axis: int, parts: int, number: 
     if size is None:
         raise NoMeaning(f"axis {axis} of {builder.type(position)} has no {parts} equal parts")
     return _cut(builder, position, axis, size * number, size)
-
-
-def _sent(builder: GraphBuilder, op: Operator, position: int, count: int, receiver: int) -> int:
-    """What one member of an all-to-all sends to another."""
-    if not isinstance(op, ops.AllToAll):
-        raise NoMeaning(f"an all_to_all that meets {op.name}")
-    if op.send_splits is None:
-        return _chunk(builder, position, op.split_dimension, count, receiver)
-    start = sum(op.send_splits[:receiver])
-    return _cut(builder, position, op.split_dimension, start, op.send_splits[receiver])
 
 
 def _window(builder: GraphBuilder, position: int, by_axis: Sequence[AxisRuns]) -> int:

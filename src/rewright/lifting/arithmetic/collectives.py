@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from rewright import ops
 from rewright.claims.language import View
 from rewright.ir.dims import divide
-from rewright.ir.operator import Operator
+from rewright.ir.operator import Operator, Unsupported
 from rewright.ir.types import DType
 from rewright.lifting.arithmetic.reduction import among_numbers, combine
 from rewright.lifting.moves.layout import concatenate, reshape, slice_axis, tidy
@@ -15,24 +15,40 @@ from rewright.lifting.recognition.equal_steps import of_sequential
 from rewright.lifting.terms.algebra import Algebra
 from rewright.lifting.terms.value import NotAView, Value
 from rewright.ops.agreement import in_equal_parts
+from rewright.ops.collectives import Piece
 
 
 def meet(
-    algebra: Algebra, operators: Sequence[Operator], values: Sequence[Value], dtype: DType
+    algebra: Algebra, operators: Sequence[Operator], values: Sequence[Value], dtype: DType, ranks: Sequence[int]
 ) -> tuple[list[Value], Value | None]:
     """What every member of a group holds after a collective, in group order, and what they hold chunks of, if so."""
     op = operators[0]
-    count = len(values)
-    if isinstance(op, ops.AllReduce):
-        return [combined(algebra, among_numbers(op.kind, dtype), values)] * count, None
-    if isinstance(op, ops.AllGather):
-        return [concatenate(values, op.dimension)] * count, None
-    if isinstance(op, ops.ReduceScatter):
-        total = combined(algebra, among_numbers(op.kind, dtype), values)
-        return [chunk(total, op.dimension, count, k) for k in range(count)], total
-    if isinstance(op, ops.AllToAll):
-        return _all_to_all(op, operators, values), _exchanged(op, operators, values)
-    raise NotAView(f"{op.name} has no value for the engine")
+    assert isinstance(op, ops.Collective)
+    shapes = [value.shape for value in values]
+    results: list[Value] = []
+    total: Value | None = None
+    for member in range(1 if op.is_shared else len(values)):
+        got = op.received(operators, shapes, ranks, member)
+        if isinstance(got, Unsupported):
+            raise NotAView(got.why)
+        if got.reduction is not None and total is None:
+            total = combined(algebra, among_numbers(got.reduction, dtype), values)
+        sources = values if total is None else [total]
+        parts = [_piece(piece, sources, got.cut) for piece in got.pieces]
+        if not parts:
+            results.append(algebra.zero(tuple((n,) for n in shapes[member])))
+        else:
+            results.append(parts[0] if got.joined is None else concatenate(parts, got.joined))
+    if op.is_shared:
+        return results * len(values), None
+    return results, _exchanged(op, operators, values) if isinstance(op, ops.AllToAll) else total
+
+
+def _piece(piece: Piece, sources: Sequence[Value], axis: int | None) -> Value:
+    value = sources[piece.member]
+    if axis is None or piece.length is None or piece.length == value.shape[axis]:
+        return value
+    return slice_axis(value, axis, piece.start, piece.start + piece.length)
 
 
 def combined(algebra: Algebra, kind: str, values: Sequence[Value]) -> Value:
@@ -62,33 +78,3 @@ def _exchanged(op: ops.AllToAll, operators: Sequence[Operator], values: Sequence
     except NotAView:
         return None
     return found if isinstance(found, View) or len(found.parts) <= count else None
-
-
-def chunk(value: Value, axis: int, parts: int, position: int) -> Value:
-    """One of equal slices along an axis."""
-    size = divide(value.shape[axis], parts)
-    if size is None:
-        raise NotAView("uneven chunks")
-    return slice_axis(value, axis, size * position, size * (position + 1))
-
-
-def _all_to_all(op: ops.AllToAll, operators: Sequence[Operator], values: Sequence[Value]) -> list[Value]:
-    count = len(values)
-    results: list[Value] = []
-    for receiver in range(count):
-        arrived: list[Value] = []
-        for sender, value in enumerate(values):
-            own = operators[sender]
-            assert isinstance(own, ops.AllToAll)
-            if own.send_splits is None:
-                arrived.append(chunk(value, op.split_dimension, count, receiver))
-                continue
-            start, length = sum(own.send_splits[:receiver], start=0), own.send_splits[receiver]
-            if length == value.shape[op.split_dimension]:
-                arrived.append(value)
-            elif length:
-                arrived.append(slice_axis(value, op.split_dimension, start, start + length))
-        if not arrived:
-            arrived.append(slice_axis(values[receiver], op.split_dimension, 0, 0))
-        results.append(concatenate(arrived, op.concat_dimension))
-    return results
