@@ -148,7 +148,7 @@ class _Writer:
         for rank, own in enumerate(self.program.graphs):
             for name, position in own.inputs.items():
                 whole = cast(View, self.claims[0][graph.inputs[name]])
-                self.claims[rank + 1][position] = part = window(whole, self.placements[name].runs[rank])  # type: ignore[arg-type]
+                self.claims[rank + 1][position] = part = window(whole, self.placements[name].runs[rank])
                 given.append((rank, name, self._number(part)))
         for step in self.twin.schedule:
             if isinstance(step, Met):
@@ -205,7 +205,7 @@ class _Writer:
         for position, claimed in enumerate(self.claims[0]):
             if isinstance(claimed, View) and len(claimed.addends) == 1:
                 term, shape = claimed.addends[0].term, self.sequential.nodes[position].type.shape
-                if claimed == self.terms.whole(term, shape):  # type: ignore[arg-type]
+                if claimed == self.terms.whole(term, shape):
                     found.setdefault(term, trial.sequential.values[position])
         return found
 
@@ -230,7 +230,7 @@ class _Writer:
                 for ranges in (((0, size),), ((-100, -99), (0, size))):
                     allowed = tuple((((low, high),), Addend(1, 0, ()).coefficient) for low, high in ranges)
                     for place in dict.fromkeys(_places(whole, [node.type.shape], other.type.shape)):
-                        fact = RangeFact(term, allowed, position, whole, place)  # type: ignore[arg-type]
+                        fact = RangeFact(term, allowed, position, whole, place)
                         if why_not(graph, fact, self.terms.definitions, 2.0, self.facts) is None:
                             yield fact
 
@@ -487,8 +487,8 @@ def main(words: Sequence[str], seconds: float) -> None:
         print(*rows[-1], sep=" | ", file=sys.stderr, flush=True)
         total = totals.setdefault(group, Counter())
         total.update(programs=1, laws=laws, values=found.proved, more=found.proved and not laws)
-        total["law s"] += law_seconds  # type: ignore[assignment]
-        total["value s"] += found.seconds  # type: ignore[assignment]
+        total["law s"] += law_seconds
+        total["value s"] += found.seconds
         if not found.proved:
             reasons[group_of(first)] += 1
     print_table(["group", "program", "laws", "values", "matched", "own", "laws s", "values s", "first stop"], rows)

@@ -54,7 +54,7 @@ class Terms:
 
     def add(self, content: object, operands: Sequence[int], rank: int) -> int:
         """The number of a term."""
-        one = Definition(content, tuple(operands), rank)  # type: ignore[arg-type]
+        one = Definition(content, tuple(operands), rank)
         found = self._numbers.get(one)
         if found is None:
             found = self._numbers[one] = len(self.definitions)
@@ -173,10 +173,10 @@ def _moved(op: Operator, view: View) -> View | None:
             found = layout.broadcast(view, op.shape, op.dimensions)
         elif isinstance(op, ops.Slice):
             for axis, (start, limit, stride) in enumerate(zip(op.start, op.limit, op.stride, strict=True)):
-                found = layout.slice_axis(found, axis, start, limit, stride)  # type: ignore[arg-type]
+                found = layout.slice_axis(found, axis, start, limit, stride)
         elif isinstance(op, ops.Reverse):
             for axis in op.dimensions:
-                found = layout.reverse_axis(found, axis)  # type: ignore[arg-type]
+                found = layout.reverse_axis(found, axis)
         else:
             return None
     except NotAView:

@@ -30,8 +30,8 @@ def without_all_reduce(program: RankProgram) -> RankProgram:
 
 
 def _alone(node: object) -> object:
-    is_sum = isinstance(node.op, ops.AllReduce)  # type: ignore[attr-defined]
-    return replace(node, op=ops.Reshape(node.type.shape)) if is_sum else node  # type: ignore[attr-defined,type-var]
+    is_sum = isinstance(node.op, ops.AllReduce)
+    return replace(node, op=ops.Reshape(node.type.shape)) if is_sum else node
 
 
 @pytest.mark.parametrize("name", ["mlp", "attention", "vocabulary_embedding", "cross_entropy"])

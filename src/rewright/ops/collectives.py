@@ -134,6 +134,16 @@ def split(name: str, shape: Shape, axis: int, parts: int) -> Shape:
     return (*shape[:axis], part, *shape[axis + 1 :])
 
 
+def _joined_along(sizes: Sizes, dimension: int, part: Axes, whole: Axes, count: int) -> Attributes:
+    """As many equal parts make a whole along one axis; the other axes are the same."""
+    for axis, (one, all_) in enumerate(zip(part, whole, strict=True)):
+        if axis == dimension:
+            sizes.join(all_, [one] * count)
+        else:
+            sizes.same(one, all_)
+    return {}
+
+
 def _even(sizes: Sizes, size: Size, count: int) -> tuple[Dim, ...]:
     part = divide(sizes.value(size), count)
     return () if part is None else (part,) * count
@@ -177,12 +187,7 @@ class AllGather(GroupCollective):
     is_shared: ClassVar[bool] = True
 
     def relate_sizes(self, sizes: Sizes, operands: Sequence[Axes], result: Axes) -> Attributes:
-        for axis, (own, source) in enumerate(zip(result, operands[0], strict=True)):
-            if axis == self.dimension:
-                sizes.join(own, [source] * len(self.groups[0]))
-            else:
-                sizes.same(source, own)
-        return {}
+        return _joined_along(sizes, self.dimension, operands[0], result, len(self.groups[0]))
 
     def received(
         self, operators: Sequence[Operator], shapes: Sequence[Shape], ranks: Sequence[int], member: int
@@ -211,12 +216,7 @@ class ReduceScatter(GroupCollective, Combining):
     needs: ClassVar[str] = "it adds no infinities of opposite signs"
 
     def relate_sizes(self, sizes: Sizes, operands: Sequence[Axes], result: Axes) -> Attributes:
-        for axis, (own, source) in enumerate(zip(result, operands[0], strict=True)):
-            if axis == self.dimension:
-                sizes.join(source, [own] * len(self.groups[0]))
-            else:
-                sizes.same(source, own)
-        return {}
+        return _joined_along(sizes, self.dimension, result, operands[0], len(self.groups[0]))
 
     def received(
         self, operators: Sequence[Operator], shapes: Sequence[Shape], ranks: Sequence[int], member: int

@@ -33,10 +33,14 @@ class Ran:
         """Whether values (or placements) differ for certain."""
         return self.result.agrees is False
 
+    def known_wrong(self, outputs: Collection[str]) -> list[str]:
+        """Those of some outputs that values show to be wrong; all of them where a program fails as it runs."""
+        wrong = self.result.wrong_outputs
+        return [name for name in outputs if not wrong or name in wrong] if self.is_different else []
+
     def wrong_of(self, failed: Collection[str]) -> list[str]:
-        """Those of some outputs that values show to be wrong; all of them where values show none."""
-        wrong = self.result.wrong_outputs if self.is_different else ()
-        return [name for name in failed if name in wrong] or list(failed)
+        """Those of outputs without a proof that values show to be wrong; all of them where values show none."""
+        return self.known_wrong(failed) or list(failed)
 
     def expected_outputs(self, case: Case) -> dict[str, Placement]:
         """What is expected of the outputs, at the sizes of the twin."""

@@ -32,8 +32,11 @@ _NAMED = 3
 """Inputs that an assumption about many of them names."""
 
 
-Hopeless = Callable[[Collection[str]], bool]
-"""Whether it is known that some outputs differ, so that nothing that takes long is worth a try."""
+Wrong = Callable[[Collection[str]], Collection[str]]
+"""Those of some outputs that values show to be wrong."""
+
+_OF_WHICH_ONE_IS_RIGHT = 4
+"""One in this many unrelated outputs may have the right values without other normal forms being tried."""
 
 _OFTEN = 50
 """How many times as much may be looked at for a proof that is written down."""
@@ -48,44 +51,45 @@ def attempt(
     *,
     laws: bool = True,
     repeat: bool = True,
-    hopeless: Hopeless = lambda failed: False,
-    differ: Hopeless = lambda failed: False,
+    wrong: Wrong = lambda failed: (),
 ) -> Proof:
     """Lift both programs and relate every output; raises RewrightError for relations that do not fit.
 
     Args:
-        laws: try other normal forms where the usual one does not relate all, unless it is ``hopeless``.
+        laws: try other normal forms where the usual one does not relate all.
         repeat: lift every layer by itself at last, so that a failure can be explained.
-        differ: whether some of the outputs that are not related have other values. The programs are not equal then;
-            other normal forms, which may say more precisely why, are left for ``Proof.closer``.
+        wrong: of outputs that are not related, those that values show to be wrong. Nothing that takes long is tried
+            for these, and no other normal form where there is little else.
     """
-    lift = partial(_lift, sequential, program, relations, expected, deadline, walks=Walks())
-    other_forms = tuple(_laws(sequential, program)) if laws else ()
-
-    def given_up(failed: Collection[str]) -> bool:
-        return differ(failed) or hopeless(failed)
-
+    lift = partial(_lift, sequential, program, relations, expected, deadline, walks=Walks(), wrong=wrong)
     with pause_garbage_collection():
         try:
-            proof = lift(reuse=True, contract=True, hopeless=given_up)
+            proof = lift(reuse=True, contract=True)
         except NotContracted:
             proof = None
-        if proof is None or (proof.failed and proof.lifter.contraction and not given_up(proof.failed)):
-            proof = lift(reuse=True, hopeless=given_up)
-        refuted = bool(proof.failed) and differ(proof.failed)
-        found = proof if refuted or hopeless(proof.failed) else _closest(lift, other_forms, proof)
-        if found.failed and (found.lifter.contraction or (repeat and found.lifter.steps["reused"])):
+        if proof is None or (proof.failed and proof.lifter.contraction and not _is_hopeless(proof.failed, wrong)):
+            proof = lift(reuse=True)
+        if laws and proof.failed and not _is_hopeless(proof.failed, wrong):
+            proof = _closest(lift, _laws(sequential, program), proof)
+        if proof.failed and (proof.lifter.contraction or (repeat and proof.lifter.steps["reused"])):
             # Whoever explains the failure needs the value of every node; a layer lifted by itself may still relate.
-            found = lift(reuse=False, law=found.law, hopeless=given_up)
-    if refuted and found.failed and other_forms and not hopeless(found.failed):
-        found.closer = partial(_closest_of_all, lift, other_forms, found)
-    return found
+            proof = lift(reuse=False, law=proof.law)
+    return proof
+
+
+def _is_hopeless(failed: Collection[str], wrong: Wrong) -> bool:
+    """Whether values show that nothing else would relate these outputs, or no more than a few of them.
+
+    A few may be right by chance: behind a wrong activation the gradient of a bias of keys is zero all the same.
+    """
+    known = wrong(failed)
+    return bool(known) and _OF_WHICH_ONE_IS_RIGHT * (len(failed) - len(known)) <= len(failed)
 
 
 def _closest(lift: Callable[..., Proof], laws: Iterable[Law], proof: Proof) -> Proof:
     """The first proof under other normal forms that relates everything, else the one that relates most."""
     best = proof
-    for law in laws if proof.failed else ():
+    for law in laws:
         other = lift(reuse=True, law=law)
         if other.out_of_time or other.mismatch:
             continue
@@ -94,13 +98,6 @@ def _closest(lift: Callable[..., Proof], laws: Iterable[Law], proof: Proof) -> P
         if len(other.failed) < len(best.failed):
             best = other
     return best
-
-
-def _closest_of_all(lift: Callable[..., Proof], laws: Iterable[Law], proof: Proof) -> Proof:
-    """The same with the value of every node."""
-    with pause_garbage_collection():
-        found = _closest(lift, laws, proof)
-        return lift(reuse=False, law=found.law) if found.failed else found
 
 
 def _laws(sequential: Graph, program: RankProgram) -> Iterator[Law]:
@@ -155,7 +152,7 @@ def _lift(
     contract: bool = False,
     journal: Journal | None = None,
     law: Law | None = None,
-    hopeless: Hopeless = lambda failed: False,
+    wrong: Wrong = lambda failed: (),
     walks: Walks | None = None,
 ) -> Proof:
     """Raises NotContracted where layers were left out that the remaining ones cannot stand for."""
@@ -197,11 +194,13 @@ def _lift(
             proof.looked_into[name] = lifter.trace_within(work)
     if journal is None and proof.failed:
         asked = time.perf_counter()
-        worth_it = not hopeless(proof.failed)
+        given_up = frozenset(wrong(proof.failed))
         started += time.perf_counter() - asked  # has a phase of its own
-        failed, proof.failed = (proof.failed, []) if worth_it else ([], proof.failed)
-        for name in failed:
+        open_ones = [name for name in proof.failed if name not in given_up]
+        proof.failed = [name for name in proof.failed if name in given_up]
+        for name in open_ones:
             _relate(proof, name, program, expected.get(name))
+        proof.failed.sort(key=list(sequential.outputs).index)
     if stands:
         _repeat(proof, program, stands, expected)
     seconds["relate outputs"] = time.perf_counter() - started

@@ -42,7 +42,7 @@ from rewright.refine.relations.numbered import unpaired_notes as told_of
 from rewright.refine.relations.solving import reads
 from rewright.refine.relations.unwritten import made_of_memory
 from rewright.refine.rewriting.drafts import Draft
-from rewright.refine.running import compare, conclude_from_values, is_hopeless
+from rewright.refine.running import compare, conclude_from_values
 from rewright.refine.verdict import Evidence, Finding, OutputRelation, Pairing, Stats, Status, Verdict
 
 _Programs = tuple[Graph, RankProgram]
@@ -160,14 +160,9 @@ class _Values:
             self.seconds = time.perf_counter() - started
         return self._ran
 
-    def are_hopeless(self, failed: Collection[str]) -> bool:
-        """Whether they show that nothing else would relate these outputs."""
-        return is_hopeless(self.ran(), failed)
-
-    def differ(self, failed: Collection[str]) -> bool:
-        """Whether some of these outputs have other values than they should."""
-        wrong = self.ran().result.wrong_outputs
-        return self.ran().is_different and (not wrong or not set(failed).isdisjoint(wrong))
+    def wrong(self, failed: Collection[str]) -> Collection[str]:
+        """Those of some outputs that they show to be wrong."""
+        return self.ran().known_wrong(failed)
 
 
 @dataclass(frozen=True)
@@ -193,8 +188,7 @@ def _answer(question: Question, asked: _Asked, drafts: Sequence[Draft] = ()) -> 
         case = _by_name(case, proof.pairing)
         values = _Values(case)
         given = case.relations, case.expected, asked.deadline
-        judged = partial(attempt, hopeless=values.are_hopeless, differ=values.differ)
-        proof = judged(case.sequential, case.program, *given)
+        proof = attempt(case.sequential, case.program, *given, wrong=values.wrong)
     told = _told(case, proof)
     mismatch = proof.mismatch
     if case.program.deadlock:  # it names the lines of groups too
@@ -329,8 +323,7 @@ class _Aim:
 
     def _tried(self, sequential: Graph, program: RankProgram, *, laws: bool = True, repeat: bool = True) -> Proof:
         given = self.case.relations, self.case.expected, self.deadline
-        judged = partial(attempt, hopeless=self.values.are_hopeless, differ=self.values.differ)
-        return judged(sequential, program, *given, laws=laws, repeat=repeat)
+        return attempt(sequential, program, *given, laws=laws, repeat=repeat, wrong=self.values.wrong)
 
 
 def _is_proof(proof: Proof) -> bool:

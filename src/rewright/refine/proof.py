@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -36,5 +35,3 @@ class Proof:
     out_of_time: bool = False
     law: Law | None = None
     """The normal form that it was tried with, where that is not the usual one."""
-    closer: Callable[[], Proof] | None = None
-    """A proof under the normal form that relates most, where it is known without it that outputs differ."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
 from dataclasses import replace
 
 from rewright.ir.errors import RewrightError
@@ -18,9 +17,6 @@ from rewright.refine.verdict import Counterexample
 
 _FEW = 64
 """Inputs with no more elements than this are as small as anyone needs them."""
-
-_OF_WHICH_ONE_IS_RIGHT = 4
-"""One in this many unrelated outputs may have the right values without anything else being tried."""
 
 _TIMES, _ENOUGH = 4, 16
 """How many times as many inputs as special values need are tried, where that is no more than so many: a bug may show
@@ -38,17 +34,6 @@ def compare(case: Case) -> Ran:
         return Ran(TwinResult(None, f"the numeric twin cannot run: {twin.why}"))
     expected = {name: p for name, p in case.expected.items() if name in case.sequential.outputs}
     return Ran(twin.compare(expect=expected), twin)
-
-
-def is_hopeless(ran: Ran, failed: Collection[str]) -> bool:
-    """Whether values show that nothing else would relate these outputs, or no more than a few of them.
-
-    A few may be right by chance: behind a wrong activation the gradient of a bias of keys is zero all the same. Where
-    a program fails as it runs, none has a value.
-    """
-    wrong = ran.result.wrong_outputs
-    right = set(failed) - set(wrong)
-    return ran.result.agrees is False and (not wrong or _OF_WHICH_ONE_IS_RIGHT * len(right) <= len(failed))
 
 
 def conclude_from_values(case: Case, ran: Ran, proof: Proof) -> Ran:

@@ -52,9 +52,6 @@ def spots_of(case: Case, proof: Proof, ran: Ran) -> list[Spot]:
     spots = list(_by_memory(case, proof, ran)) or list(_by_values(case, proof, ran))
     told = {name for spot in spots for name in spot.outputs}
     rest = [name for name in ran.wrong_of(proof.failed) if name not in told]
-    if rest and proof.closer is not None:
-        proof = proof.closer()
-        rest = [name for name in rest if name in proof.failed]
     spots.extend(_by_terms(case, proof, ran, rest)[:_MOST_PLACES])
     if spots and spots[0].is_end:
         spots = [*_by_values(case, proof, ran, guess=True)] or spots

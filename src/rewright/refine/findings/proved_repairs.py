@@ -15,7 +15,7 @@ from rewright.ir.placement import RankProgram
 from rewright.refine.case import Case
 from rewright.refine.check import attempt
 from rewright.refine.proof import Proof
-from rewright.refine.running import compare, is_hopeless
+from rewright.refine.running import compare
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ def proof_of(case: Case, program: RankProgram, deadline: float | None) -> Proof 
             case.relations,
             case.expected,
             deadline,
-            hopeless=lambda failed: is_hopeless(ran(), failed),
+            wrong=lambda failed: ran().known_wrong(failed),
         )
     except RewrightError:
         return None
