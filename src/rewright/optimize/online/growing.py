@@ -22,9 +22,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from fractions import Fraction
 
-from rewright.optimize.online.polynomials import Monomial, Polynomial, Reader, add, difference, express, multiply
+from rewright.optimize.online.polynomials import Leaf, Reader, degree, difference, express, multiply, powers
 from rewright.optimize.online.update import Estimate, Growth
 from rewright.optimize.scalars.expressions import Expression, Table, contains
+from rewright.terms.normal.polynomials.atoms import ONE, Monomial, Number, Polynomial
 
 Factors = frozenset[tuple[int, int, int]]
 """A product as the numbers of its factors, their exponents, and how often they occur."""
@@ -51,20 +52,20 @@ def growth(
     if whole is None:
         return None
     gaps = {e: table.plain("subtract", (renewed, e)) for e, renewed in new.items()}
-    parts: dict[Monomial, Polynomial] = {}
-    for monomial, coefficient in difference(whole, {e.number: gap.number for e, gap in gaps.items()}).items():
-        varying = tuple((n, p) for n, p in monomial if n in reader.varying)
+    parts: dict[Monomial, dict[Monomial, Number]] = {}
+    for monomial, coefficient in difference(whole, {e.number: gap.number for e, gap in gaps.items()}).terms.items():
+        varying = _varying(monomial, reader)
         kept = tuple(one for one in monomial if one not in varying)
         parts.setdefault(varying, {})[kept] = coefficient
     leaves = {**reader.leaves, **{e.number: e for e in new}, **{gap.number: gap for gap in gaps.values()}}
     each: Expression | None = None
     others: list[tuple[Expression, Expression]] = []
     for varying, coefficients in parts.items():
-        found = express(table, coefficients, leaves, polynomial[0])
+        found = express(table, Polynomial(coefficients), leaves, polynomial[0])
         if found is None or any(e in new for e in _plain(found, gaps.values())):
             return None  # more than a difference of what is followed: large terms would cancel
         factors = dict(rest)
-        for number, power in varying:
+        for number, power in powers(varying):
             factors[number, 1] = factors.get((number, 1), 0) + power
         if not factors:
             each = found
@@ -133,7 +134,7 @@ class _Products(Reader):
 
     def of_factors(self, factors: Sequence[tuple[Expression, int]]) -> Polynomial | None:
         """A product of powers; exponentials are one variable each, whatever is in them."""
-        total: Polynomial | None = {(): Fraction(1)}
+        total: Polynomial | None = ONE
         for factor, sign in factors:
             if sign < 0:
                 one = self._table.constant(1.0, factor.dtype)
@@ -155,35 +156,35 @@ class _Products(Reader):
 
 
 def _varying(monomial: Monomial, reader: Reader) -> Monomial:
-    return tuple((n, p) for n, p in monomial if n in reader.varying)
+    return tuple((leaf, p) for leaf, p in monomial if isinstance(leaf, Leaf) and leaf.number in reader.varying)
 
 
 def _taken_apart(
     value: Polynomial, units: Sequence[tuple[Expression, Polynomial]], reader: Reader
 ) -> tuple[Polynomial, dict[Expression, Polynomial]] | None:
     """``constant`` and coefficients with ``value = constant + sum of coefficient * unit``, none of which varies."""
-    left, found = dict(value), dict[Expression, Polynomial]()
+    left, found = value, dict[Expression, Polynomial]()
     leads = {lead: (e, unit) for e, unit in reversed(units) if (lead := _lead(unit, reader)) is not None}
-    while varying := {_varying(m, reader) for m in left} - {()}:
-        top = max(varying, key=lambda m: (sum(p for _, p in m), m))
+    while varying := {_varying(m, reader) for m in left.terms} - {()}:
+        top = max(varying, key=lambda m: (degree(m), powers(m)))
         if top not in leads:
             return None
         e, unit = leads[top]
-        own = dict(top)
-        share = {
-            tuple(x for x in m if x[0] not in own): c / unit[top] for m, c in left.items() if _varying(m, reader) == top
-        }
+        own = {leaf for leaf, _ in top}
+        tops = {m: c for m, c in left.terms.items() if _varying(m, reader) == top}
+        share = Polynomial({tuple(x for x in m if x[0] not in own): c for m, c in tops.items()})
+        share = share * (Fraction(1) / unit.terms[top])
         product = multiply(share, unit)
         if product is None:
             return None
         found[e] = share
-        left = add(left, product, -1)
+        left = left - product
     return left, found
 
 
 def _lead(unit: Polynomial, reader: Reader) -> Monomial | None:
     """What varies in the one part of highest degree of a polynomial, where a number is before it; None without one."""
-    degrees = {m: sum(p for _, p in _varying(m, reader)) for m in unit}
+    degrees = {m: degree(_varying(m, reader)) for m in unit.terms}
     highest = max(degrees.values(), default=0)
     tops = [m for m, degree in degrees.items() if degree == highest]
     return tops[0] if highest and len(tops) == 1 and _varying(tops[0], reader) == tops[0] else None
@@ -197,8 +198,8 @@ def _written(
     like: Expression,
 ) -> tuple[Expression | None, tuple[tuple[Expression, Expression], ...]] | None:
     """What is added for each element and the multiples of other sums; None where a number is no quotient of floats."""
-    each = express(table, constant, leaves, like) if constant else None
-    parts = [(express(table, p, leaves, like), e) for e, p in others.items() if p]
-    if (constant and each is None) or any(c is None for c, _ in parts):
+    each = express(table, constant, leaves, like) if constant.terms else None
+    parts = [(express(table, p, leaves, like), e) for e, p in others.items() if p.terms]
+    if (constant.terms and each is None) or any(c is None for c, _ in parts):
         return None
     return each, tuple((c, e) for c, e in parts if c is not None)

@@ -8,9 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from fractions import Fraction
-from math import comb, isfinite
+from math import isfinite
 
 from rewright.optimize.scalars.expressions import Expression, Table, contains
+from rewright.terms.normal.polynomials.atoms import (
+    NO_NAMES,
+    ONE,
+    ZERO,
+    Atom,
+    Monomial,
+    Number,
+    Polynomial,
+    TooHard,
+    integer_power,
+    polynomial,
+)
 
 POLYNOMIAL = ("add", "subtract", "multiply", "divide", "negate")
 """The functions that a polynomial is made of."""
@@ -19,9 +31,28 @@ _HIGHEST = 8
 _LARGEST = 2**100
 """Numerators and denominators that a float32 can hold the size of."""
 
-Monomial = tuple[tuple[int, int], ...]
-"""Powers by the numbers of expressions, in order."""
-Polynomial = dict[Monomial, Fraction]
+
+class Leaf(Atom):
+    """An expression as a variable; variables stand in the order in which expressions were made."""
+
+    __slots__ = ("number",)
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number.to_bytes(8, "big"), NO_NAMES, 0, False)
+        self.number = number
+
+    def __str__(self) -> str:
+        return f"#{self.number}"
+
+
+def powers(monomial: Monomial) -> tuple[tuple[int, int], ...]:
+    """The expressions of a monomial by number, with their powers."""
+    return tuple((atom.number, int(power)) for atom, power in monomial if isinstance(atom, Leaf))
+
+
+def degree(monomial: Monomial) -> Number:
+    """The sum of the powers."""
+    return sum(power for _, power in monomial)
 
 
 class Reader:
@@ -36,14 +67,14 @@ class Reader:
     def polynomial(self, e: Expression) -> Polynomial | None:
         """The value as a polynomial; None where it is none."""
         if e in self._running:
-            return {((e.number, 1),): Fraction(1)}
+            return polynomial(Leaf(e.number))
         if e.op == "constant" and e.dtype.is_float:
-            return {(): Fraction(e.value)} if isfinite(e.value) else None
+            return polynomial(Fraction(e.value)) if isfinite(e.value) else None
         if e.op.startswith("convert_") and e.dtype.is_float and e.arguments[0].dtype.is_float:
             return self.polynomial(e.arguments[0])
         if e.op in POLYNOMIAL and e.dtype.is_float:
             parts = [self.polynomial(a) for a in e.arguments]
-            return _combined(e.op, [p for p in parts if p is not None]) if None not in parts else None
+            return _combine(e.op, [p for p in parts if p is not None]) if None not in parts else None
         return None if self.follows(e) else self.leaf(e)
 
     def follows(self, e: Expression) -> bool:
@@ -55,97 +86,61 @@ class Reader:
         self.leaves[e.number] = e
         if self._lane in e.free:
             self.varying.add(e.number)
-        return {((e.number, 1),): Fraction(1)}
+        return polynomial(Leaf(e.number))
 
     def product(self, factors: Sequence[Expression]) -> Polynomial | None:
         """The product of values as a polynomial; None where it is none."""
-        total: Polynomial | None = {(): Fraction(1)}
+        total: Polynomial | None = ONE
         for factor in factors:
             found = self.polynomial(factor)
             total = None if found is None or total is None else multiply(total, found)
         return total
 
 
-def _combined(op: str, parts: list[Polynomial]) -> Polynomial | None:
+def _combine(op: str, parts: list[Polynomial]) -> Polynomial | None:
     left, right = parts[0], parts[-1]
     if op == "negate":
-        return {m: -c for m, c in left.items()}
+        return -left
     if op == "multiply":
         return multiply(left, right)
     if op == "divide":
-        if len(right) != 1:
-            return None
-        ((monomial, coefficient),) = right.items()
-        return multiply(left, {(): 1 / coefficient}) if monomial == () and coefficient else None
-    total = dict(left)
-    for monomial, coefficient in right.items():
-        _add(total, monomial, coefficient if op == "add" else -coefficient)
-    return total
+        number = right.constant()
+        return left * (Fraction(1) / number) if number else None
+    return left + right if op == "add" else left - right
 
 
 def multiply(left: Polynomial, right: Polynomial) -> Polynomial | None:
     """The product of two polynomials; None where its degree is too high."""
-    total: Polynomial = {}
-    for a, x in left.items():
-        for b, y in right.items():
-            _add(total, _times(a, b), x * y)
-    return None if any(sum(p for _, p in m) > _HIGHEST for m in total) else total
-
-
-def add(left: Polynomial, right: Polynomial, times: int = 1) -> Polynomial:
-    """The sum of a polynomial and a multiple of another one."""
-    total = dict(left)
-    for monomial, coefficient in right.items():
-        _add(total, monomial, coefficient * times)
-    return total
-
-
-def _times(a: Monomial, b: Monomial) -> Monomial:
-    powers = dict(a)
-    for number, power in b:
-        powers[number] = powers.get(number, 0) + power
-    return tuple(sorted(powers.items()))
-
-
-def _add(total: Polynomial, monomial: Monomial, coefficient: Fraction) -> None:
-    total[monomial] = total.get(monomial, Fraction(0)) + coefficient
-    if not total[monomial]:
-        del total[monomial]
+    try:
+        product = left * right
+    except TooHard:
+        return None
+    return None if any(degree(m) > _HIGHEST for m in product.terms) else product
 
 
 def difference(whole: Polynomial, gaps: Mapping[int, int]) -> Polynomial:
     """``f(x, e + gap) - f(x, e)``, for every e that has a gap."""
-    total = whole
-    for number, gap in gaps.items():
-        total = _shifted(total, number, gap)
-    total = dict(total)
-    for monomial, coefficient in whole.items():
-        _add(total, monomial, -coefficient)
-    return total
-
-
-def _shifted(whole: Polynomial, number: int, gap: int) -> Polynomial:
-    """``f(x, e + gap)``."""
-    total: Polynomial = {}
-    for monomial, coefficient in whole.items():
-        power = dict(monomial).get(number, 0)
-        rest = tuple((n, p) for n, p in monomial if n != number)
-        for k in range(power + 1):
-            kept: Monomial = ((number, power - k),) if power > k else ()
-            new: Monomial = ((gap, k),) if k else ()
-            _add(total, _times(_times(rest, kept), new), coefficient * comb(power, k))
-    return total
+    total = ZERO
+    for monomial, coefficient in whole.terms.items():
+        product = polynomial(coefficient)
+        for number, power in powers(monomial):
+            moved = polynomial(Leaf(number))
+            if number in gaps:
+                moved = moved + polynomial(Leaf(gaps[number]))
+            product = product * integer_power(moved, power)
+        total = total + product
+    return total - whole
 
 
 def express(table: Table, value: Polynomial, leaves: Mapping[int, Expression], like: Expression) -> Expression | None:
     """The polynomial as an expression; None where a coefficient is no quotient of two floats."""
     total: Expression | None = None
-    for monomial, coefficient in value.items():
+    for monomial, coefficient in value.terms.items():
         top, bottom = coefficient.numerator, coefficient.denominator
         if max(abs(top), bottom) > _LARGEST or Fraction(float(top)) != top or Fraction(float(bottom)) != bottom:
             return None
         term = table.constant(float(top), like.dtype)
-        for number, power in monomial:
+        for number, power in powers(monomial):
             for _ in range(power):
                 term = table.apply("multiply", term, leaves[number])
         if bottom != 1:
