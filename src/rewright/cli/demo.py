@@ -104,14 +104,14 @@ def _answer(act: Act) -> tuple[Verdict, str | None]:
         verdict = refine(left, right)
         proving = time.perf_counter() - started
     with progress.phase("audit", f"{act.title}: checking the certificate"):
-        line = _audited(verdict, left, right, proving)
+        line = _audit(verdict, left, right, proving)
         if line is not None and not line.startswith(REFUSED):
             verdict = replace(verdict, evidence=Evidence.PROVED)
     seconds = {"capture": progress.seconds["capture"], **verdict.stats.seconds}
     return replace(verdict, stats=replace(verdict.stats, seconds=seconds)), line
 
 
-def _audited(verdict: Verdict, left: Graph, right: RankProgram, proving: float) -> str | None:
+def _audit(verdict: Verdict, left: Graph, right: RankProgram, proving: float) -> str | None:
     """What the checker says of the proof; None for a verdict without one."""
     started = time.perf_counter()
     try:

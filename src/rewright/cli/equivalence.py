@@ -128,7 +128,7 @@ def _sweep(source: Source, left: str, right: str, as_json: bool) -> int:
         raise RewrightError(
             f"{left} and {right} have no parameters with a default; a sweep changes these, one at a time"
         )
-    before = [digest(_captured(source, side, {})) for side in sides]
+    before = [digest(_capture(source, side, {})) for side in sides]
     rows: list[dict[str, object]] = []
     for name, value in fields.items():
         other = _other(value)
@@ -149,7 +149,7 @@ def _other(value: object) -> object | None:
     return None
 
 
-def _captured(source: Source, side: Any, fields: Mapping[str, object]) -> Any:
+def _capture(source: Source, side: Any, fields: Mapping[str, object]) -> Any:
     from rewright.frontends.torch.capture import capture
 
     module, args, kwargs = side(**fields)
@@ -161,7 +161,7 @@ def _moves(source: Source, side: Any, fields: Mapping[str, object], before: str)
     if not set(fields) <= set(side.fields()):
         return "no such field"
     try:
-        return "moves" if digest(_captured(source, side, fields)) != before else "stays"
+        return "moves" if digest(_capture(source, side, fields)) != before else "stays"
     except RewrightError:
         return "fails"
 

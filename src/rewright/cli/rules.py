@@ -60,14 +60,14 @@ def show_list(as_json: Json = False) -> int:
             record = records.get(rule.name)
             known = record is not None and record.digest == rule_digest(rule)
             evidence = f"{record.tier}, {record.grade}" if record is not None and known else "no record"
-            evidence += f"; {_used(laws_of(rule))}"
+            evidence += f"; {_use(laws_of(rule))}"
             console.print(
                 Text(f"  {rule.name}: ").append(rule.statement).append(f"  [{evidence}]", "dim"), soft_wrap=True
             )
     return 0
 
 
-def _used(laws: tuple[str, ...] | None) -> str:
+def _use(laws: tuple[str, ...] | None) -> str:
     return "not used" if laws is None else f"refine: {', '.join(laws) or 'equal as they are'}"
 
 
@@ -107,7 +107,7 @@ def prove_rules(
     if record is not None:
         return _record(rules, budget, record)
     started = time.monotonic()
-    verdicts = _judged(rules, budget, jobs)
+    verdicts = _judge(rules, budget, jobs)
     if as_json:
         sys.stdout.write(json.dumps([_report(verdict) for verdict in verdicts], indent=1) + "\n")
     else:
@@ -134,7 +134,7 @@ def rules_of_file(path: Path) -> tuple[Rule, ...]:
     try:
         module = load_module(path)
     except RewrightError as error:
-        raise RewrightError(_located(path, error)) from None
+        raise RewrightError(_locate(path, error)) from None
     given: object = getattr(module, "RULES", None)
     if given is None:
         given = [value for value in vars(module).values() if isinstance(value, Rule)]
@@ -145,7 +145,7 @@ def rules_of_file(path: Path) -> tuple[Rule, ...]:
     return rules
 
 
-def _located(path: Path, error: RewrightError) -> str:
+def _locate(path: Path, error: RewrightError) -> str:
     """The message with the line of the file that caused it, where it does not say."""
     frames = traceback.extract_tb(error.__traceback__)
     lines = [frame.lineno for frame in frames if Path(frame.filename) == path.resolve()]
@@ -163,7 +163,7 @@ class _Task:
         return judge(self.rule, self.budget)
 
 
-def _judged(rules: Sequence[Rule], budget: float, jobs: int) -> list[RuleVerdict]:
+def _judge(rules: Sequence[Rule], budget: float, jobs: int) -> list[RuleVerdict]:
     progress = Progress()
     if jobs == 1 or len(rules) == 1:
         found: list[RuleVerdict] = []

@@ -43,8 +43,8 @@ class _Writer:
                 self._shared.append(position)
 
     def text(self) -> str:
-        whole = self._written(self._root)
-        shared = [f"{self._names[p]} = {self._written(p)}" for p in reversed(self._shared)]
+        whole = self._write(self._root)
+        shared = [f"{self._names[p]} = {self._write(p)}" for p in reversed(self._shared)]
         return f"{whole} with {', '.join(shared)}" if shared else whole
 
     def _is_leaf(self, node: Node) -> bool:
@@ -54,9 +54,9 @@ class _Writer:
         return node.op.name in (_INPUT, _CONSTANT)
 
     def _read(self, position: int) -> str:
-        return self._names.get(position) or self._written(position)
+        return self._names.get(position) or self._write(position)
 
-    def _written(self, position: int) -> str:
+    def _write(self, position: int) -> str:
         node = self._graph.nodes[position]
         if node.op.name == _INPUT:
             return self._names[position]

@@ -22,7 +22,7 @@ def read_text(path: str | os.PathLike[str]) -> str:
     """The text of a file, decompressed where its extension says so; raises RewrightError."""
     contents = read_bytes(path)
     try:
-        unpacked = _unpacked(contents) if is_packed(path) else contents
+        unpacked = _unpack(contents) if is_packed(path) else contents
     except (OSError, EOFError, zlib.error) as error:
         raise RewrightError(f"cannot read {os.fspath(path)}: {_reason(error)}; save the program again") from None
     try:
@@ -52,7 +52,7 @@ def decode_text(contents: bytes) -> str:
         raise RewrightError(f"{_reason(error)}; save the program again") from None
 
 
-def _unpacked(contents: bytes) -> bytes:
+def _unpack(contents: bytes) -> bytes:
     """What was compressed, up to a size that no program has: a few bytes may stand for more than there is memory."""
     with gzip.GzipFile(fileobj=io.BytesIO(contents)) as file:
         found = file.read(LARGEST + 1)

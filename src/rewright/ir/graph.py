@@ -122,7 +122,7 @@ def describe_failure(position: int, op: Operator, operands: Iterable[TensorType]
 def validate(graph: Graph) -> None:
     """Check order, names and every node's type; raises TypeMismatch at the first node that is wrong."""
     for position, node in enumerate(graph.nodes):
-        types = [graph.nodes[p].type for p in _checked(node, position)]
+        types = [graph.nodes[p].type for p in _check(node, position)]
         try:
             expected = node.op.infer(types)
         except TypeMismatch as error:
@@ -135,7 +135,7 @@ def validate(graph: Graph) -> None:
             raise TypeMismatch(f"{name!r} names node %{position}, but the graph has {len(graph.nodes)} nodes")
 
 
-def _checked(node: Node, position: int) -> Sequence[int]:
+def _check(node: Node, position: int) -> Sequence[int]:
     for operand in node.operands:
         if not 0 <= operand < position:
             raise TypeMismatch(

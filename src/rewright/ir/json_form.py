@@ -95,8 +95,8 @@ def from_json(data: object, registry: Mapping[str, type[Operator]]) -> Graph:
     metadata = _object(table.get("metadata", {}), "metadata")
     graph = Graph(
         nodes,
-        _named(table, "inputs"),
-        _named(table, "outputs"),
+        _name(table, "inputs"),
+        _name(table, "outputs"),
         _expect(table.get("name"), str, "name"),
         {key: _expect(value, str, f"metadata {key!r}") for key, value in metadata.items()},
     )
@@ -158,7 +158,7 @@ def _span(item: object, position: int) -> SourceSpan:
     return SourceSpan(**fields)
 
 
-def _named(table: dict[str, Any], key: str) -> dict[str, int]:
+def _name(table: dict[str, Any], key: str) -> dict[str, int]:
     found: dict[str, int] = {}
     for item in _list(table, key):
         pair = _expect(item, list, f"an entry of {key}")

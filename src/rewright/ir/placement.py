@@ -147,11 +147,11 @@ def place(shape: Shape, mesh: Mesh, placements: Sequence[str]) -> Placement:
                 raise RewrightError(f"axis {axis} is split again after HeadTail({axis}); split it before")
             places = [coordinate] if kind == "shard" else [coordinate, 2 * parts - 1 - coordinate]
             own[axis] = tuple(chunk(run, parts * len(places), place) for place in places)
-        runs.append(tuple(_joined(axis_runs) for axis_runs in own))
+        runs.append(tuple(_join(axis_runs) for axis_runs in own))
     return Placement(tuple(runs), tuple(print_placement(k, v) for k, v in parsed), partial, reductions.pop())
 
 
-def _joined(runs: AxisRuns) -> AxisRuns:
+def _join(runs: AxisRuns) -> AxisRuns:
     """Runs without empty ones; two that touch are one."""
     found: list[Run] = []
     for start, length in runs:

@@ -30,7 +30,7 @@ def with_sizes(graph: Graph, sizes: Mapping[str, int]) -> Graph:
             raise RewrightError(f"size symbol {name!r} cannot be {value}; sizes of a captured program are at least 1")
     builder = GraphBuilder(graph.name)
     for node in graph.nodes:
-        builder.add(_replaced(node, sizes), *node.operands, span=node.span)
+        builder.add(_replace(node, sizes), *node.operands, span=node.span)
     built = builder.build()
     return dataclasses.replace(
         built, inputs=dict(graph.inputs), outputs=dict(graph.outputs), metadata=dict(graph.metadata)
@@ -94,7 +94,7 @@ def _symbols(tensor: TensorType) -> frozenset[str]:
     return frozenset(name for size in tensor.shape if isinstance(size, SizeExpr) for name in size.symbols())
 
 
-def _replaced(node: Node, sizes: Mapping[str, int]) -> Operator:
+def _replace(node: Node, sizes: Mapping[str, int]) -> Operator:
     op = node.op
     changed: dict[str, Any] = {}
     for field in dataclasses.fields(cast(Any, op)):

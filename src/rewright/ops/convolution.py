@@ -109,7 +109,7 @@ class Convolution(TensorOperator):
     def compute(self, operands: Sequence[Array], real: Real) -> Array:
         operand, kernel = operands
         groups = self.feature_groups
-        padded = self._padded(operand)
+        padded = self._pad(operand)
         shape = static(self.name, self.infer([_type(operand), _type(kernel)]).shape)
         batch, outputs, *spatial = shape
         split = padded.reshape(batch, groups, operand.shape[1] // groups, *padded.shape[2:])
@@ -122,7 +122,7 @@ class Convolution(TensorOperator):
                 result += np.einsum("ngc...,goc->ngo...", split[(..., *window)], filters[(..., *offset)])
         return result.reshape(shape)
 
-    def _padded(self, operand: Array) -> Array:
+    def _pad(self, operand: Array) -> Array:
         spatial = operand.shape[2:]
         lows = static(self.name, tuple(low for low, _ in self.padding))
         highs = static(self.name, tuple(high for _, high in self.padding))

@@ -330,12 +330,12 @@ def quotient(x: Facts, y: Facts, dtype: DType) -> Facts:
     if y.zero or not all(map(has_end, (x.low, x.high, y.low, y.high))) or is_no_number(x) or is_no_number(y):
         return of_dtype(dtype)
     divisors = [int(b) for b in (y.low, y.high, *(n for n in (-1, 1) if y.low <= n <= y.high)) if b]
-    ends = [_truncated(int(a), b) for a in (x.low, x.high) for b in divisors]
+    ends = [_truncate(int(a), b) for a in (x.low, x.high) for b in divisors]
     ends += [0] if x.low <= 0 <= x.high else []
     return facts_between(min(ends), max(ends), whole=True)
 
 
-def _truncated(a: int, b: int) -> int:
+def _truncate(a: int, b: int) -> int:
     found = abs(a) // abs(b)
     return found if (a >= 0) == (b > 0) else -found
 
@@ -363,7 +363,7 @@ def power(x: Facts, y: Facts) -> Facts:
     pole = x.zero and y.low < 0
     zero = x.zero and y.may_exceed_zero
     if x.low > 0 or y.low >= 0:
-        corners = [_powered(a, b) for a in (x.low, x.high) for b in (y.low, y.high)]
+        corners = [_raise_power(a, b) for a in (x.low, x.high) for b in (y.low, y.high)]
         ends = [*corners, *([1.0] if y.low <= 0 <= y.high or x.low <= 1 <= x.high else [])]
         low, high = max(_down(min(ends)), 0), _up(max(ends))
     else:
@@ -383,7 +383,7 @@ def _whole_power(x: Facts, exponent: int) -> Facts:
     return replace(found, exact=False)
 
 
-def _powered(base: Number, exponent: Number) -> float:
+def _raise_power(base: Number, exponent: Number) -> float:
     try:
         return float(base) ** float(exponent)
     except (OverflowError, ZeroDivisionError):

@@ -201,7 +201,7 @@ class Scatter(Update, Combining):
                 meets += [at_least(offset, 0), less_than(offset, width)]
         over = [(batch[n], updates.shape[a]) for n, a in enumerate(batch_axes) if n not in fixed]
         update = Read(2, tuple(place[axis] for axis in range(updates.rank)))
-        return _combined(self.kind, operand, Read(0, index), update, all_of(meets), over)
+        return _combine(self.kind, operand, Read(0, index), update, all_of(meets), over)
 
     def indexed(self, count: int) -> tuple[tuple[int, int], ...]:
         return tuple((1, axis) for axis in self.scatter_dims_to_operand_dims)
@@ -228,7 +228,7 @@ def combine_scalar(kind: str, operand: Array, updates: Array) -> Array:
     return operand
 
 
-def _combined(
+def _combine(
     kind: str, operand: TensorType, old: Scalar, update: Scalar, meets: AllOf, over: list[tuple[Index, Dim]]
 ) -> Scalar:
     """The old element combined with the updates that meet it."""

@@ -167,7 +167,7 @@ class _Checker:
         if meets(node.op):
             raise Refused(f"{where} is a collective, which no rank computes alone")
         if isinstance(node.op, ops.Message):
-            sent = operands[0] if isinstance(node.op, ops.Send) else self._received(step, where)
+            sent = operands[0] if isinstance(node.op, ops.Send) else self._receive(step, where)
             used = self._copied(sent, step.value, where)
         else:
             used = ledger.step(step, operands, where)
@@ -180,7 +180,7 @@ class _Checker:
         if not nodes or any(rank < 0 or not node.operands for rank, node in nodes):
             raise Refused(f"{where} is no meeting of ranks")
         where = f"{where} ({nodes[0][1].op.name} of ranks {[rank for rank, _ in nodes]})"
-        self._agreed(nodes, where)
+        self._agree(nodes, where)
         operands = [ledger.claim(rank, node.operands[0], where) for rank, node in nodes]
         found: list[Used] = []
         whole = None if meeting.whole is None else self._whole(nodes, where)
@@ -196,7 +196,7 @@ class _Checker:
                 chunk = Chunk(whole[1], whole[2], len(nodes), member)
                 found.append(ledger.prove(chunk, [meeting.whole], value, meeting.unfold, where))
             ledger.enter(rank, position, value, where)
-        self._matched([(rank, position) for rank, position, _ in meeting.members], where)
+        self._match([(rank, position) for rank, position, _ in meeting.members], where)
         return Used.all(found)
 
     def _met(
@@ -243,7 +243,7 @@ class _Checker:
         graphs = self._ledger.program.graphs
         return tuple(graphs[rank].nodes[node.operands[0]].type for rank, node in nodes)
 
-    def _agreed(self, nodes: Sequence[tuple[int, Node]], where: str) -> None:
+    def _agree(self, nodes: Sequence[tuple[int, Node]], where: str) -> None:
         graphs = self._ledger.program.graphs
         try:
             wanted = members(nodes[0][1], nodes[0][0], len(graphs))
@@ -253,7 +253,7 @@ class _Checker:
         if wanted != tuple(rank for rank, _ in nodes):
             raise Refused(f"{where} is a meeting of other ranks than the group {list(wanted)}")
 
-    def _matched(self, members: Sequence[tuple[int, int]], where: str) -> None:
+    def _match(self, members: Sequence[tuple[int, int]], where: str) -> None:
         """Verify that each rank makes the call at the same position in its sequence of calls of the communicator."""
         if len({self._calls.get(member) for member in members}) != 1:
             raise Refused(f"{where} is a meeting of calls that other calls on their communicator come before")
@@ -263,7 +263,7 @@ class _Checker:
             raise Refused(f"{where} has another value than the tensor that was sent")
         return Used((), ())
 
-    def _received(self, step: Step, where: str) -> int:
+    def _receive(self, step: Step, where: str) -> int:
         sender = self._sources.get((step.program, step.position))
         if sender is None:
             raise Refused(f"{where} receives what nobody sends")
@@ -307,7 +307,7 @@ class _Checker:
         # Who met once meets again: equal operators have equal groups and agree in all else.
         for equation in self._certificate.equations[block]:
             if isinstance(equation, Meeting):
-                self._matched([(r, p + again.shifts[r + 1]) for r, p, _ in equation.members], where)
+                self._match([(r, p + again.shifts[r + 1]) for r, p, _ in equation.members], where)
         return stretch.used
 
 

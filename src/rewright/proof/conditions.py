@@ -139,7 +139,7 @@ def _contains(whole: View, part: View) -> bool:
         index = found.setdefault(variable, (0, ()))
         if not _within(index, others, size):
             return False
-    return all(_substituted(a.access, found) == _ordered(b.access) for a, b in pairs)
+    return all(_substitute(a.access, found) == _ordered(b.access) for a, b in pairs)
 
 
 def _order(addend: Addend) -> tuple[int, Fraction]:
@@ -164,7 +164,7 @@ def _within(index: Index, sizes: Sequence[Dim], size: Dim) -> bool:
     return cast("int", constant) >= 0 and most < cast("int", size)
 
 
-def _substituted(access: Access, values: Mapping[int, Index]) -> tuple[tuple[Dim, tuple[tuple[int, Dim], ...]], ...]:
+def _substitute(access: Access, values: Mapping[int, Index]) -> tuple[tuple[Dim, tuple[tuple[int, Dim], ...]], ...]:
     return _ordered(tuple(_one_substituted(index, values) for index in access))
 
 

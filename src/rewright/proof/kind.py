@@ -26,8 +26,8 @@ def _check(certificate: Certificate, programs: Programs | None, store: Store | N
     return Proved(
         f"{len(given.right.graphs)} ranks ({axes}) compute what the sequential program computes",
         (
-            _placed("inputs", "given the inputs", certificate, certificate.relations, given.left, given.left.inputs),
-            _placed("outputs", "the outputs are", certificate, claimed, given.left, given.left.outputs),
+            _place("inputs", "given the inputs", certificate, certificate.relations, given.left, given.left.inputs),
+            _place("outputs", "the outputs are", certificate, claimed, given.left, given.left.outputs),
             Said("assumptions", "assuming that", certificate.assumptions),
         ),
         str(found),
@@ -44,7 +44,7 @@ def _check(certificate: Certificate, programs: Programs | None, store: Store | N
     )
 
 
-def _placed(
+def _place(
     key: str,
     title: str,
     certificate: Certificate,
@@ -54,11 +54,11 @@ def _placed(
 ) -> Said:
     """How the ranks hold tensors, in the words of what was verified and not of the certificate."""
     mesh = Mesh(certificate.mesh)
-    texts = {name: _told(held, graph.nodes[positions[name]].type, mesh) for name, held in placements.items()}
-    return Said(key, title, _grouped(texts), [{"name": name, "placement": text} for name, text in texts.items()])
+    texts = {name: _tell(held, graph.nodes[positions[name]].type, mesh) for name, held in placements.items()}
+    return Said(key, title, _group(texts), [{"name": name, "placement": text} for name, text in texts.items()])
 
 
-def _told(placement: Placement, whole: TensorType, mesh: Mesh) -> str:
+def _tell(placement: Placement, whole: TensorType, mesh: Mesh) -> str:
     if is_spelled(placement, whole, mesh):
         return str(placement)
     ranks = [
@@ -69,7 +69,7 @@ def _told(placement: Placement, whole: TensorType, mesh: Mesh) -> str:
     return " ".join(ranks) + partial
 
 
-def _grouped(table: Mapping[str, str]) -> list[str]:
+def _group(table: Mapping[str, str]) -> list[str]:
     """Names of the same placement on one line, numbers in them as stars."""
     groups: dict[str, dict[str, int]] = {}
     for name, text in table.items():

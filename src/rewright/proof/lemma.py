@@ -147,7 +147,7 @@ class _Proof:
         shape = self._graph.nodes[first].type.shape
         op = statement.subject.op if isinstance(statement.subject, Applied) else None
         if isinstance(op, ops.Constant) and len(op.values) > 1 and statement.result is not None:
-            return self._enumerated(op, statement.result)
+            return self._enumerate(op, statement.result)
         if statement.result is not None:
             return self._against(statement.result, first, lambda place: place)
         likely = next((v for o in statement.operands for v in views(o) if len(v.dims) == len(shape)), None)
@@ -168,7 +168,7 @@ class _Proof:
             for axis, count in rows:
                 dims[axis] = _cut_in(dims[axis], count)
             return next(
-                (why for n in self._outermost(dims) if (why := self._viewed(result, dims, n, position, whole))), None
+                (why for n in self._outermost(dims) if (why := self._view(result, dims, n, position, whole))), None
             )
         start = ZERO
         more = rows if result.rows == 1 else (*rows, (result.axis, result.rows))
@@ -179,7 +179,7 @@ class _Proof:
             start = start + self._meaning.size(length)
         return None
 
-    def _viewed(
+    def _view(
         self,
         result: View,
         dims: Sequence[tuple[Dim, ...]],
@@ -242,7 +242,7 @@ class _Proof:
 
         return moved
 
-    def _enumerated(self, constant: ops.Constant, result: Tensor) -> str | None:
+    def _enumerate(self, constant: ops.Constant, result: Tensor) -> str | None:
         """Compare a table with a claim entry by entry."""
         shape = [n for n in constant.tensor.shape if isinstance(n, int)]
         if len(constant.values) > _MOST_ENTRIES:

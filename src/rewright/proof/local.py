@@ -88,7 +88,7 @@ class Local:
             full = tuple(base[axis] if axis in base else next(rest) for axis in range(found.rank + len(axes)))
             self._demand(found.operands[0], full)
         elif isinstance(content, READERS):
-            moved = [_moved(access, start) for access in found.accesses]
+            moved = [_move(access, start) for access in found.accesses]
             content = read_at(content, tuple(self._read(o, a) for o, a in zip(found.operands, moved, strict=True)))
         return Definition(content, tuple(self._numbers[o] for o in found.operands), found.rank)
 
@@ -114,10 +114,10 @@ class Local:
         base = self._bases.setdefault(hole, tuple(low if low is not None else 0 for low, _ in region[0][0]))
         if not any(base):
             return region
-        return tuple((_shifted(box, base), count) for box, count in region)
+        return tuple((_shift(box, base), count) for box, count in region)
 
 
-def _moved(access: Access, start: Sequence[Dim]) -> Access:
+def _move(access: Access, start: Sequence[Dim]) -> Access:
     """Where a term that begins at ``start`` reads its operand."""
     if not any(start):
         return access
@@ -127,7 +127,7 @@ def _moved(access: Access, start: Sequence[Dim]) -> Access:
     )
 
 
-def _shifted(box: tuple[tuple[Dim | None, Dim | None], ...], base: Start) -> tuple[tuple[Dim | None, Dim | None], ...]:
+def _shift(box: tuple[tuple[Dim | None, Dim | None], ...], base: Start) -> tuple[tuple[Dim | None, Dim | None], ...]:
     return tuple(
         (None if low is None else low - first, None if high is None else high - first)
         for (low, high), first in zip(box, base, strict=True)

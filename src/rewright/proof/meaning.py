@@ -155,7 +155,7 @@ class Meaning:
         total: Value = ZERO
         for addend in view.addends:
             value = self._at(addend.term, self._access(addend.access, digits), dict(addend.parts))
-            total = self._plus(total, self._scaled(value, addend.coefficient))
+            total = self._plus(total, self._scale(value, addend.coefficient))
         return total
 
     def term(self, term: int, place: Place) -> Value:
@@ -201,7 +201,7 @@ class Meaning:
     def _plus(self, left: Value, right: Value) -> Value:
         return right if left == ZERO else self._denoter.apply("add", (left, right), True)
 
-    def _scaled(self, value: Value, factor: Fraction | int) -> Value:
+    def _scale(self, value: Value, factor: Fraction | int) -> Value:
         return value if factor == 1 else each(self._context, _times(factor), value)
 
     def _at(self, term: int, place: tuple[Value, ...], parts: Parts) -> Value:
@@ -211,7 +211,7 @@ class Meaning:
             key = ("term", term, index, tuple(sorted(parts.items())))
             found = self._context.memo(key)
             if found is None:
-                found = self._defined(term, index, parts)
+                found = self._define(term, index, parts)
                 if term in self._integers:
                     _check_integer(found)
                 if term in self._known and isinstance(found, Polynomial):
@@ -233,7 +233,7 @@ class Meaning:
             for guard, polarity in known(index, value):
                 self._context.add(guard, polarity)
 
-    def _defined(self, term: int, index: Place, parts: Parts) -> Value:
+    def _define(self, term: int, index: Place, parts: Parts) -> Value:
         definition = self.definitions.get(term)
         content = None if definition is None else definition.content
         if definition is None or content is None or isinstance(content, language.Input | language.Table):
@@ -245,7 +245,7 @@ class Meaning:
             name = content.name if self._named and isinstance(content, language.Input) else own
             return polynomial(Element(name, index, term in self._integers)) if entry is None else entry
         if isinstance(content, language.Fold | language.Guard):
-            return self._ranged(definition, index, parts[term], {k: v for k, v in parts.items() if k != term})
+            return self._range(definition, index, parts[term], {k: v for k, v in parts.items() if k != term})
         if isinstance(content, language.Number):
             return ONE if content.value == 1 else fixed(float(content.value))
         if isinstance(content, language.Position):
@@ -253,7 +253,7 @@ class Meaning:
         if isinstance(content, language.Size):
             return self.size(content.value)
         if isinstance(content, language.Ranged):
-            return self._ranged(self.definitions[definition.operands[0]], index, content.region, parts)
+            return self._range(self.definitions[definition.operands[0]], index, content.region, parts)
         if isinstance(content, language.Opaque):
             return self._opaque(definition, content, index)
         if isinstance(content, language.Take):
@@ -286,7 +286,7 @@ class Meaning:
     def _sum(self, content: language.Add, values: Sequence[Value]) -> Value:
         total: Value = ZERO
         for coefficient, value in zip(content.coefficients, values, strict=True):
-            total = self._plus(total, self._scaled(value, coefficient))
+            total = self._plus(total, self._scale(value, coefficient))
         return total
 
     def _function(self, name: str, arguments: list[Value]) -> Value:
@@ -325,7 +325,7 @@ class Meaning:
         ``layout`` has for every axis of every operand the axis of the result that it is read at, or the digits of an
         axis that is read as a whole; ``windows`` place the variables of those in the operands' accesses.
         """
-        op, types, readers, place = self._applied(definition, content, index)
+        op, types, readers, place = self._apply(definition, content, index)
         graph = Applied(op, types).graph()
         readings = dict(zip(graph.inputs.values(), readers, strict=True))
         return Reading(self._context, graph, self._denoter.sizes, readings).value(graph.outputs["result"], place)
@@ -349,7 +349,7 @@ class Meaning:
         index = tuple([i for i in self._access(addend.access, digits) if isinstance(i, Polynomial)])
         if len(index) != definition.rank:
             return None
-        _, types, readers, own = self._applied(definition, content, index)
+        _, types, readers, own = self._apply(definition, content, index)
         kinds = tuple(replace(t, dtype=DType.F32) if t.dtype.is_float else t for t in subject.types)
         return readers if types == kinds and own == place else None
 
@@ -378,9 +378,9 @@ class Meaning:
                 return None
             else:
                 others.append((definition, content, index))
-        return (self._applied(*others[0]), added) if len(others) == 1 else None
+        return (self._apply(*others[0]), added) if len(others) == 1 else None
 
-    def _applied(self, definition: Definition, content: language.Opaque, index: Place) -> ApplicationAt:
+    def _apply(self, definition: Definition, content: language.Opaque, index: Place) -> ApplicationAt:
         """The operator of an opaque term, what it is applied to, and where its result is read."""
         op, kinds, layout = cast("Operator", content.op), content.kinds, content.layout
         own, windows = content.own, content.windows
@@ -426,16 +426,16 @@ class Meaning:
 
         return read
 
-    def _ranged(self, hole: Definition, index: Place, region: Region, parts: Parts) -> Value:
+    def _range(self, hole: Definition, index: Place, region: Region, parts: Parts) -> Value:
         fold = hole.content
         if not isinstance(fold, language.Fold):
-            return self._guarded(hole, index, region, parts)
+            return self._guard(hole, index, region, parts)
         kind, axes = fold.kind, fold.axes
         total: Value | None = None
         for box, count in region:
-            value = self._folded(hole, kind, axes, box, index, parts)
+            value = self._fold(hole, kind, axes, box, index, parts)
             if kind == "sum":
-                value = self._scaled(value, count)
+                value = self._scale(value, count)
                 total = value if total is None else self._plus(total, value)
             elif kind in _EXTREMES and count == 1:
                 name = "maximum" if kind in ("maximum", "or") else "minimum"
@@ -444,7 +444,7 @@ class Meaning:
                 raise TooHard(f"a {kind} that counts a range {count} times")
         return ZERO if total is None else total
 
-    def _folded(
+    def _fold(
         self, hole: Definition, kind: str, axes: Sequence[int], box: Sequence[object], index: Place, parts: Parts
     ) -> Value:
         """A fold over one box, the innermost binder last."""
@@ -472,12 +472,12 @@ class Meaning:
 
         return nest(0, {})
 
-    def _guarded(self, hole: Definition, index: Place, region: Region, parts: Parts) -> Value:
+    def _guard(self, hole: Definition, index: Place, region: Region, parts: Parts) -> Value:
         (tested, inner), (where, inside) = hole.operands, hole.accesses
         value = self._at(tested, self._access(where, index), {})
 
         def body(count: Fraction) -> Callable[[], Value]:
-            return lambda: self._scaled(self._at(inner, self._access(inside, index), self._open(inner, parts)), count)
+            return lambda: self._scale(self._at(inner, self._access(inside, index), self._open(inner, parts)), count)
 
         total: Value = ZERO
         for ((low, high),), count in region:

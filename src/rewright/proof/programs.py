@@ -38,7 +38,7 @@ class Applied:
 
     def graph(self) -> Graph:
         """The operator on inputs of these types."""
-        builder, inputs = _started(self.types)
+        builder, inputs = _start(self.types)
         builder.output("result", builder.add(self.op, *inputs))
         return builder.build()
 
@@ -53,14 +53,14 @@ class Collective:
 
     def graph(self) -> Graph:
         """The same in operators of one device. Raises NoMeaning for operators that do not fit together."""
-        builder, inputs = _started(self.types)
+        builder, inputs = _start(self.types)
         op, shapes = self.operators[0], [kind.shape for kind in self.types]
         if not isinstance(op, ops.Collective):
             raise NoMeaning(f"{op.name} is no collective that the checker knows")
         got = op.received(self.operators, shapes, range(len(shapes)), self.member)
         if isinstance(got, Unsupported):
             raise NoMeaning(got.why)
-        sources = inputs if got.reduction is None else [_joined(builder, got.reduction, inputs)]
+        sources = inputs if got.reduction is None else [_join(builder, got.reduction, inputs)]
         parts = [
             sources[piece.member]
             if got.cut is None or piece.length is None
@@ -82,7 +82,7 @@ class Exchanged:
 
     def graph(self) -> Graph:
         """A concatenation. Raises NoMeaning for operands of different types, which are not cut alike."""
-        builder, inputs = _started(self.types)
+        builder, inputs = _start(self.types)
         kind, count = self.types[0], len(inputs)
         size = divide(kind.shape[self.split], count)
         if size is None or any(other != kind for other in self.types):
@@ -115,7 +115,7 @@ class Chunk:
 
     def graph(self) -> Graph:
         """One slice. Raises NoMeaning where there are no equal parts."""
-        builder, (whole,) = _started((self.type,))
+        builder, (whole,) = _start((self.type,))
         builder.output("result", _chunk(builder, whole, self.axis, self.count, self.member))
         return builder.build()
 
@@ -129,7 +129,7 @@ class Window:
 
     def graph(self) -> Graph:
         """Slices and concatenations of the global tensor."""
-        builder, (whole,) = _started((self.type,))
+        builder, (whole,) = _start((self.type,))
         builder.output("result", _window(builder, whole, self.runs))
         return builder.build()
 
@@ -145,7 +145,7 @@ class OwnAddend:
 
     def graph(self) -> Graph:
         """One row of the tensor of addends, and of that its window."""
-        builder, (addends,) = _started((_stacked(self.type, self.count),))
+        builder, (addends,) = _start((_stack(self.type, self.count),))
         rest = self.type.shape
         row = ops.Slice((self.own, *(0 for _ in rest)), (self.own + 1, *rest), (1,) * (len(rest) + 1))
         one = builder.add(ops.Reshape(rest), builder.add(row, addends))
@@ -162,7 +162,7 @@ class AllAddends:
 
     def graph(self) -> Graph:
         """A sum over the first axis."""
-        builder, (addends,) = _started((_stacked(self.type, self.count),))
+        builder, (addends,) = _start((_stack(self.type, self.count),))
         builder.output("result", builder.add(ops.Reduce("sum", (0,)), addends))
         return builder.build()
 
@@ -178,9 +178,9 @@ class Reduced:
 
     def graph(self) -> Graph:
         """Both sides as two outputs."""
-        builder, (whole, *held) = _started((self.type, *self.held))
+        builder, (whole, *held) = _start((self.type, *self.held))
         builder.output("result", _window(builder, whole, self.runs))
-        builder.output("reduced", _joined(builder, self.reduction, held))
+        builder.output("reduced", _join(builder, self.reduction, held))
         return builder.build()
 
 
@@ -196,7 +196,7 @@ class SameBlock:
 
     def graph(self) -> Graph:
         """Both sides as two outputs. Raises NoMeaning for a block that does not fit the tensors."""
-        builder, (whole, held) = _started((self.type, self.held))
+        builder, (whole, held) = _start((self.type, self.held))
         for axis, (start, length) in enumerate(self.window):
             whole = _cut(builder, whole, axis, start, length)
         for axis, (start, length) in enumerate(self.box):
@@ -212,16 +212,16 @@ Subject = Union[Applied, Collective, Exchanged, Chunk, Window, OwnAddend, AllAdd
 """What a statement is about, as a graph whose inputs are claimed tensors."""
 
 
-def _stacked(kind: TensorType, count: int) -> TensorType:
+def _stack(kind: TensorType, count: int) -> TensorType:
     return TensorType((count, *kind.shape), kind.dtype)
 
 
-def _started(types: Sequence[TensorType]) -> tuple[GraphBuilder, list[int]]:
+def _start(types: Sequence[TensorType]) -> tuple[GraphBuilder, list[int]]:
     builder = GraphBuilder()
     return builder, [builder.input(f"x{k}", ops.Input(f"x{k}", kind)) for k, kind in enumerate(types)]
 
 
-def _joined(builder: GraphBuilder, kind: str, positions: Sequence[int]) -> int:
+def _join(builder: GraphBuilder, kind: str, positions: Sequence[int]) -> int:
     """A tree of binary operators, as deep as the logarithm of their number."""
     row = list(positions)
     while len(row) > 1:

@@ -121,7 +121,7 @@ class Relations:
                 raise Refused(f"a block of {where} does not fit the tensors that it relates")
             subject = SameBlock(whole, block.window, kind, block.box, block.order)
             ledger.prove(subject, [self._given[SEQUENTIAL, block.name], value], None, (), where)
-        if not _covered([block.box for block in self._blocks[rank, name]], kind):
+        if not _is_covered([block.box for block in self._blocks[rank, name]], kind):
             raise Refused(f"the blocks of {where} leave a part of it open")
 
     def outputs(self) -> None:
@@ -250,10 +250,10 @@ def _covers(placement: Placement, whole: TensorType, present: Sequence[int]) -> 
     if len(placement.runs) <= max(present, default=-1):
         return False
     boxes = [box for rank in present for box in itertools.product(*placement.runs[rank])]
-    return _covered(boxes, whole)
+    return _is_covered(boxes, whole)
 
 
-def _covered(boxes: Sequence[Sequence[tuple[Dim, Dim]]], whole: TensorType) -> bool:
+def _is_covered(boxes: Sequence[Sequence[tuple[Dim, Dim]]], whole: TensorType) -> bool:
     """Whether every element of a tensor lies in a box, given by start and length along every axis.
 
     Each cell of the grid that all faces of boxes make must lie in one. False where sizes are symbols.

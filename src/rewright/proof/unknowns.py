@@ -34,7 +34,7 @@ def questions(sequential: Graph, program: RankProgram) -> Iterator[Question]:
     if not any(map(unknowns, (sequential, *program.graphs))):
         yield Question(sequential, program)
         return
-    shared = _matched(sequential, program)
+    shared = _match(sequential, program)
     scalars = [name for name, what in unknowns(shared.sequential).items() if _is_scalar(shared, name, what)]
     if scalars:
         yield _zero(shared, scalars)
@@ -70,20 +70,20 @@ def _is_scalar(question: Question, name: str, what: str) -> bool:
 
 def _zero(question: Question, names: Sequence[str]) -> Question:
     program = question.program
-    graphs = tuple(_fixed(graph, names) for graph in program.graphs)
+    graphs = tuple(_fix(graph, names) for graph in program.graphs)
     known = unknowns(question.sequential)
-    places = list(dict.fromkeys(_spoken(known[name]) for name in names))
+    places = list(dict.fromkeys(_speak(known[name]) for name in names))
     assumption = f"constants whose values were not captured are zero: {', '.join(places)}"
     fixed = replace(program, graphs=graphs)
-    return Question(_fixed(question.sequential, names), fixed, (*question.assumptions, assumption))
+    return Question(_fix(question.sequential, names), fixed, (*question.assumptions, assumption))
 
 
-def _spoken(what: str) -> str:
+def _speak(what: str) -> str:
     """The place of an unknown without its number."""
     return "the one " + what.partition(" ")[2].rpartition(" #")[0]
 
 
-def _fixed(graph: Graph, names: Sequence[str]) -> Graph:
+def _fix(graph: Graph, names: Sequence[str]) -> Graph:
     """The graph with some inputs replaced by zeros."""
     nodes = list(graph.nodes)
     for name in names:
@@ -95,7 +95,7 @@ def _fixed(graph: Graph, names: Sequence[str]) -> Graph:
     return replace(graph, nodes=tuple(nodes), inputs=inputs)
 
 
-def _matched(sequential: Graph, program: RankProgram) -> Question:
+def _match(sequential: Graph, program: RankProgram) -> Question:
     """All programs with one name for every unknown."""
     names = {what: name for name, what in unknowns(sequential).items()}
     only: dict[str, tuple[TensorType, str]] = {}
@@ -109,7 +109,7 @@ def _matched(sequential: Graph, program: RankProgram) -> Question:
             if name not in counterparts and table[name] not in only:
                 names[what] = table[name]
                 only[table[name]] = graph.nodes[graph.inputs[name]].type, what
-        graphs.append(_renamed(graph, table))
+        graphs.append(_rename(graph, table))
     every: dict[str, tuple[TensorType, str]] = {}
     for graph in graphs:
         for name, what in unknowns(graph).items():
@@ -150,7 +150,7 @@ def _level(what: str, level: int) -> str:
     return f"{kind} {file} {rest.partition(' in ')[2]}"
 
 
-def _renamed(graph: Graph, table: Mapping[str, str]) -> Graph:
+def _rename(graph: Graph, table: Mapping[str, str]) -> Graph:
     """The graph with its unknowns under other names."""
     if all(old == new for old, new in table.items()):
         return graph

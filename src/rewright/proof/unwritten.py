@@ -21,7 +21,7 @@ def with_own_memory(sequential: Graph, program: RankProgram) -> tuple[Graph, Ran
 
 def numbered(graphs: Sequence[Graph]) -> tuple[Graph, ...]:
     """As :func:`with_own_memory`, for programs in order."""
-    return tuple(_numbered(graph, number) for number, graph in enumerate(graphs))
+    return tuple(_number(graph, number) for number, graph in enumerate(graphs))
 
 
 def unwritten_places(graph: Graph) -> list[int]:
@@ -33,7 +33,7 @@ def _is_unwritten(node: Node) -> bool:
     return isinstance(node.op, ops.CustomCall) and node.op.is_unspecified
 
 
-def _numbered(graph: Graph, number: int) -> Graph:
+def _number(graph: Graph, number: int) -> Graph:
     found = unwritten_places(graph)
     if not found:
         return graph

@@ -50,7 +50,7 @@ def insert_wrapping(graph: Graph, given: Mapping[str, Bound] = _ANYTHING) -> Gra
     found = _positions(graph, given)
 
     def make(builder: GraphBuilder, position: int, node: Node, operands: tuple[int, ...]) -> int | None:
-        return _counted(builder, builder.add(node.op, *operands), node.type) if position in found else None
+        return _count(builder, builder.add(node.op, *operands), node.type) if position in found else None
 
     return rebuild(graph, make, whole=True) if found else graph
 
@@ -89,7 +89,7 @@ def _wraps(values: Values, position: int) -> bool:
     return position in values.wraps
 
 
-def _counted(builder: GraphBuilder, position: int, kind: TensorType) -> int:
+def _count(builder: GraphBuilder, position: int, kind: TensorType) -> int:
     """The number of a short type that is as far from another one as a whole count of the type's numbers."""
     low, high = integer_range(kind.dtype)
     wide = TensorType(kind.shape, DType.I64)

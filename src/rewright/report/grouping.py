@@ -41,10 +41,10 @@ def families(relations: Iterable[OutputRelation]) -> list[Family]:
         alone = relation.name if not relation.placement else ""
         key = (template, relation.placement, relation.expected, relation.holds, alone)
         groups.setdefault(key, []).append((numbers, relation))
-    return [family for group in groups.values() for family in _named(group)]
+    return [family for group in groups.values() for family in _name(group)]
 
 
-def _named(group: list[tuple[tuple[int, ...], OutputRelation]]) -> list[Family]:
+def _name(group: list[tuple[tuple[int, ...], OutputRelation]]) -> list[Family]:
     """One family where the numbers form a full grid, else one per value of the first number."""
     members = tuple(relation for _, relation in group)
     columns = [sorted(set(column)) for column in zip(*(numbers for numbers, _ in group), strict=True)]
@@ -56,7 +56,7 @@ def _named(group: list[tuple[tuple[int, ...], OutputRelation]]) -> list[Family]:
     varying = next(i for i, column in enumerate(columns) if len(column) > 1)
     for numbers, relation in group:
         by_first.setdefault(numbers[varying], []).append((numbers, relation))
-    return [family for part in by_first.values() for family in _named(part)]
+    return [family for part in by_first.values() for family in _name(part)]
 
 
 def _split(name: str) -> tuple[tuple[str | None, ...], tuple[int, ...]]:

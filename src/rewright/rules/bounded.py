@@ -46,7 +46,7 @@ class Symbolic:
     def apply(self, function: str, arguments: Sequence[Any]) -> Any:
         """The value; raises NeedsOrder for comparisons of symbols and RewrightError for cancelling infinities."""
         if function.startswith("convert_"):
-            return _converted(function.removeprefix("convert_"), arguments[0])
+            return _convert(function.removeprefix("convert_"), arguments[0])
         if not any(isinstance(a, (Polynomial, float)) for a in arguments):
             found = EXACT.get(function)
             if found is None:
@@ -67,7 +67,7 @@ def _of_integers(function: Callable[..., Any], arguments: Sequence[Any]) -> Any:
         raise RewrightError("a division by zero is not defined") from None
 
 
-def _converted(dtype: str, value: Any) -> Any:
+def _convert(dtype: str, value: Any) -> Any:
     if dtype == "i1":
         if isinstance(value, Polynomial) and value.constant() is None:
             raise NeedsOrder("whether an element is zero")
@@ -89,7 +89,7 @@ def _finite(function: str, arguments: list[Polynomial]) -> Any:
     if function in ("add", "subtract", "multiply", "negate"):
         return EXACT[function](*arguments)
     if function.startswith("compare_"):
-        return _compared(function, first - arguments[1])
+        return _is_compared(function, first - arguments[1])
     if function in ("maximum", "minimum"):
         sign = 1 if function == "maximum" else -1
         return _largest([argument * sign for argument in arguments]) * sign
@@ -123,7 +123,7 @@ def _root(value: Polynomial, inverse: bool) -> Polynomial:
     return power(value, Fraction(-1 if inverse else 1, 2))
 
 
-def _compared(function: str, difference: Polynomial) -> bool:
+def _is_compared(function: str, difference: Polynomial) -> bool:
     constant = difference.constant()
     if constant is None:
         raise NeedsOrder("which of two elements is larger")
@@ -210,7 +210,7 @@ def _compare(left: Graph, right: Graph, inputs: Mapping[str, Mapping[Place, Any]
         except (RewrightError, RecursionError):
             continue
         if not _identical(*values):
-            if _ordered(values):
+            if _is_ordered(values):
                 result.skipped += 1
                 return None
             return f"element {list(index)} is {values[0]} on the left and {values[1]} on the right"
@@ -240,7 +240,7 @@ def _identical(left: Any, right: Any) -> bool:
     return bool(left == right)
 
 
-def _ordered(values: list[Any]) -> bool:
+def _is_ordered(values: list[Any]) -> bool:
     """Whether a maximum occurs, whose algebra is not known here."""
     stack = [value for value in values if isinstance(value, Polynomial)]
     while stack:

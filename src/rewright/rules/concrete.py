@@ -33,21 +33,21 @@ def concrete_operator(op: Operator, values: Values) -> Operator:
     changed: dict[str, Any] = {}
     for field in dataclasses.fields(cast(Any, op)):
         before = getattr(op, field.name)
-        after = _replaced(before, values)
+        after = _replace(before, values)
         if after is not before:
             changed[field.name] = after
     return cast(Operator, dataclasses.replace(cast(Any, op), **changed)) if changed else op
 
 
-def _replaced(value: Any, values: Values) -> Any:
+def _replace(value: Any, values: Values) -> Any:
     if isinstance(value, SizeExpr):
         return value_of(value, values)
     if isinstance(value, TensorType):
-        shape = _replaced(value.shape, values)
+        shape = _replace(value.shape, values)
         return value if shape is value.shape else value.with_shape(shape)
     if isinstance(value, tuple):
         items = cast("tuple[Any, ...]", value)
-        after = tuple(_replaced(item, values) for item in items)
+        after = tuple(_replace(item, values) for item in items)
         return items if all(a is b for a, b in zip(after, items, strict=True)) else after
     return value
 
@@ -64,16 +64,16 @@ def applies(rule: Rule, values: Values, form: bool = True) -> bool:
     if not all(holds(condition, lambda size: value_of(size, values)) for condition in rule.conditions):
         return False
     if form:
-        return all(low <= high for graph in _assumed(rule) for low, high in demands(graph, values))
+        return all(low <= high for graph in _assume(rule) for low, high in demands(graph, values))
     try:
-        for graph in _assumed(rule):
+        for graph in _assume(rule):
             concrete(graph, values)
     except TypeMismatch:
         return False
     return True
 
 
-def _assumed(rule: Rule) -> list[Graph]:
+def _assume(rule: Rule) -> list[Graph]:
     return [rule.left, *([rule.facts] if rule.facts is not None else [])]
 
 

@@ -38,7 +38,7 @@ class Program:
         """One element of a node; raises RewrightError where it is not defined or reads out of range."""
         key = (position, index)
         if key not in self._known:
-            self._known[key] = self._computed(position, index)
+            self._known[key] = self._compute(position, index)
         return self._known[key]
 
     def outputs(self) -> Iterator[tuple[str, Place]]:
@@ -51,7 +51,7 @@ class Program:
         """One element of an output."""
         return self.element(self.graph.outputs[name], index)
 
-    def _computed(self, position: int, index: Place) -> Any:
+    def _compute(self, position: int, index: Place) -> Any:
         node = self.graph.nodes[position]
         shape = node.type.shape
         if any(not 0 <= i < int(str(size)) for i, size in zip(index, shape, strict=True)):

@@ -237,12 +237,12 @@ class Places:
             rest: Dim = 0
             for coefficient, places in terms:
                 rest = rest + coefficient * product(map(now, places))
-            return _reduced(rest)
+            return _reduce(rest)
 
         waiting = self._equations
         while waiting := [terms for terms in waiting if isinstance(left(terms), SizeExpr)]:
             found = next((p for terms in waiting if (p := _pivot(left(terms), values))), None)
-            found = found or _specialised(left(waiting[0]), values)
+            found = found or _specialise(left(waiting[0]), values)
             for name in known:
                 known[name] = substitute(known[name], found)
             known.update(found)
@@ -262,7 +262,7 @@ def places_of(graph: Graph, places: Places, inputs: dict[str, tuple[Place, ...]]
     return found
 
 
-def _reduced(rest: Dim) -> Dim:
+def _reduce(rest: Dim) -> Dim:
     """An expression without the factors that all its terms have; sizes are no zeros."""
     if not isinstance(rest, SizeExpr):
         return rest
@@ -289,7 +289,7 @@ def _pivot(rest: Dim, values: Mapping[str, Dim]) -> dict[str, Dim] | None:
     return None
 
 
-def _specialised(rest: Dim, values: Mapping[str, Dim]) -> dict[str, Dim]:
+def _specialise(rest: Dim, values: Mapping[str, Dim]) -> dict[str, Dim]:
     """The number that one size is, or two equal sizes made one: nothing is left then, one size follows, or least is."""
     symbols = rest.symbols() if isinstance(rest, SizeExpr) else ()
     names = sorted((name for name in symbols if name in values), key=_number)
@@ -300,7 +300,7 @@ def _specialised(rest: Dim, values: Mapping[str, Dim]) -> dict[str, Dim]:
         if substitute(rest, found) == 0:
             return found
     for found in (*numbers, *pairs):
-        if _pivot(_reduced(substitute(rest, found)), values):
+        if _pivot(_reduce(substitute(rest, found)), values):
             return found
     return min(pairs, key=lambda pair: _terms(substitute(rest, pair)), default={name: values[name] for name in names})
 

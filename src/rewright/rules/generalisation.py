@@ -47,8 +47,8 @@ def generalise(left: Graph, right: Graph, seconds: float = 3.0) -> Scheme | None
     sides = canonical(left, right)
     if any(len(graph.nodes) > _MOST_NODES for graph in sides):
         return None
-    shared = _shared(sides)
-    related = _placed(sides, shared)[0].related()
+    shared = _share(sides)
+    related = _place(sides, shared)[0].related()
     widest = _first_proved(_schemes(sides, shared, ()), started + 0.4 * seconds)
     if widest is not None or not related:
         return widest
@@ -79,7 +79,7 @@ def _first_proved(schemes: Iterable[Scheme], deadline: float) -> Scheme | None:
 
 def _schemes(sides: Sides, shared: Mapping[_Key, str], fixed: Sequence[Sequence[Place]]) -> Iterator[Scheme]:
     """Schemes that have programs as an instance, with some sizes fixed; the most general numbers come first."""
-    places, found = _placed(sides, shared)
+    places, found = _place(sides, shared)
     for group in fixed:
         places.fix(group)
     solution = places.solved()
@@ -94,7 +94,7 @@ def _schemes(sides: Sides, shared: Mapping[_Key, str], fixed: Sequence[Sequence[
             yield replace(scheme, positive=tuple(sorted(numbers)))
 
 
-def _placed(sides: Sides, shared: Mapping[_Key, str]) -> tuple[Places, list[list[Sized]]]:
+def _place(sides: Sides, shared: Mapping[_Key, str]) -> tuple[Places, list[list[Sized]]]:
     """The places of both programs, which have a result of one shape."""
     places, inputs = Places(), dict[str, tuple[Place, ...]]()
     found = [places_of(graph, places, inputs) for graph in sides]
@@ -131,7 +131,7 @@ def _is_inverted(op: ops.Constant) -> bool:
     return _is_number(op) and op.tensor.dtype.is_float and 0 < abs(value) < 1 and inverse(value) is not None
 
 
-def _shared(sides: Sides) -> dict[_Key, str]:
+def _share(sides: Sides) -> dict[_Key, str]:
     """Names for the numbers and tables that both sides have and that do not mean themselves."""
     seen = tuple({_key(op): op for (side, _), op in _constants(sides) if side == k} for k in (0, 1))
     found: dict[_Key, str] = {}

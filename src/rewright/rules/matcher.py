@@ -94,12 +94,12 @@ def _from_root(rule: Rule, graph: Graph, roots: list[int], position: int, given:
                     grown.append((copied, (*outputs, candidate)))
         states = grown
     for known, outputs in states:
-        found = _finished(rule, known, outputs)
+        found = _finish(rule, known, outputs)
         if found is not None:
             yield found
 
 
-def _finished(rule: Rule, state: _State, outputs: tuple[int, ...]) -> Match | None:
+def _finish(rule: Rule, state: _State, outputs: tuple[int, ...]) -> Match | None:
     if not _solve(rule, state) or not applies(rule, state.sizes):
         return None
     labels = {name: state.nodes[position] for name, position in rule.left.inputs.items()}
@@ -233,7 +233,7 @@ def _by_conditions(conditions: tuple[SizeCondition, ...], sizes: dict[str, int])
             if name is None or name in sizes:
                 continue
             try:
-                sizes[name] = _determined(condition, sizes)
+                sizes[name] = _determine(condition, sizes)
             except (KeyError, ZeroDivisionError):
                 continue
             return True
@@ -242,7 +242,7 @@ def _by_conditions(conditions: tuple[SizeCondition, ...], sizes: dict[str, int])
     return False
 
 
-def _determined(condition: SizeCondition, sizes: Mapping[str, int]) -> int:
+def _determine(condition: SizeCondition, sizes: Mapping[str, int]) -> int:
     if isinstance(condition, Same):
         return value_of(condition.right, sizes)
     if isinstance(condition, IsFloor):
@@ -272,7 +272,7 @@ def rewrite_match(graph: Graph, match: Match) -> Graph:
                 inner[position] = program(match.inputs[node.op.label])
             else:
                 operands = [right(p) for p in node.operands]
-                inner[position] = builder.add(_instantiated(node.op, match), *operands)
+                inner[position] = builder.add(_instantiate(node.op, match), *operands)
         return inner[position]
 
     def program(position: int) -> int:
@@ -304,7 +304,7 @@ def replacement(graph: Graph, match: Match) -> Graph:
             kind = graph.nodes[match.inputs[node.op.label]].type
             found[position] = builder.input(node.op.label, ops.Input(node.op.label, kind))
         else:
-            found[position] = builder.add(_instantiated(node.op, match), *(found[p] for p in node.operands))
+            found[position] = builder.add(_instantiate(node.op, match), *(found[p] for p in node.operands))
     for (name, position), place in zip(right.outputs.items(), match.outputs, strict=True):
         if builder.type(found[position]) != graph.nodes[place].type:
             raise TypeMismatch(f"rule {match.rule.name!r} gives {builder.type(found[position])}")
@@ -312,7 +312,7 @@ def replacement(graph: Graph, match: Match) -> Graph:
     return builder.build()
 
 
-def _instantiated(op: Operator, match: Match) -> Operator:
+def _instantiate(op: Operator, match: Match) -> Operator:
     if isinstance(op, AnyElementwise):
         return match.operators[op.label]
     changed = concrete_operator(op, match.sizes)

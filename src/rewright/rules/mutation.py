@@ -81,21 +81,21 @@ def _changed_operators(op: Operator) -> Iterator[tuple[str, Operator]]:
         value = getattr(op, field.name)
         if field.name == "shape" or not isinstance(value, (tuple, int)) or isinstance(value, bool):
             continue
-        for changed in _changed(value):
+        for changed in _change(value):
             yield (
                 f"{field.name} {_text(value)} to {_text(changed)}",
                 dataclasses.replace(cast(Any, op), **{field.name: changed}),
             )
 
 
-def _changed(value: Any) -> Iterator[Any]:
+def _change(value: Any) -> Iterator[Any]:
     if isinstance(value, (int, SizeExpr)) and not isinstance(value, bool):
         yield value + 1
         yield value - 1
     elif isinstance(value, tuple):
         items = cast("tuple[Any, ...]", value)
         for place, item in enumerate(items):
-            for changed in _changed(item):
+            for changed in _change(item):
                 yield (*items[:place], changed, *items[place + 1 :])
 
 

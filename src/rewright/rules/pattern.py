@@ -203,7 +203,7 @@ def fitted(left: Tensor, right: Tensor | float | SizeExpr) -> tuple[Tensor, Tens
     return left, other
 
 
-def _fitted(left: Tensor | float, right: Tensor | float) -> tuple[Tensor, Tensor]:
+def _fit(left: Tensor | float, right: Tensor | float) -> tuple[Tensor, Tensor]:
     """As ``fitted``, with a number on either side."""
     if isinstance(left, Tensor):
         return fitted(left, right)
@@ -304,12 +304,12 @@ def negate(x: Tensor) -> Tensor:
 
 def maximum(x: Tensor | float, y: Tensor | float) -> Tensor:
     """The larger one, elementwise."""
-    return Tensor(ops.Maximum(), *_fitted(x, y))
+    return Tensor(ops.Maximum(), *_fit(x, y))
 
 
 def minimum(x: Tensor | float, y: Tensor | float) -> Tensor:
     """The smaller one, elementwise."""
-    return Tensor(ops.Minimum(), *_fitted(x, y))
+    return Tensor(ops.Minimum(), *_fit(x, y))
 
 
 def clamp(low: Tensor | float, x: Tensor, high: Tensor | float) -> Tensor:

@@ -154,7 +154,7 @@ def read(scheme: Sides, numbers: Mapping[Where, Number], sides: Sides) -> Readin
                 if size is None:
                     return None
                 equations.append((number.size, size))
-    sizes = _solved(equations)
+    sizes = _solve(equations)
     return None if sizes is None else Reading(sizes, given)
 
 
@@ -193,7 +193,7 @@ def _solution(own: Dim, other: Dim, found: Mapping[str, Dim]) -> dict[str, Dim] 
     return None if size is None else {name: size}
 
 
-def _solved(equations: Sequence[tuple[Dim, Dim]]) -> dict[str, Dim] | None:
+def _solve(equations: Sequence[tuple[Dim, Dim]]) -> dict[str, Dim] | None:
     """Sizes from expressions and what they are, one unknown after the other; None where some are left open."""
     found: dict[str, Dim] = {}
     waiting = [(own, other) for own, other in equations if isinstance(own, SizeExpr)]

@@ -42,8 +42,8 @@ class Scheme:
     def rule(self) -> Rule:
         """The statement, with the given numbers as inputs."""
         known = dict(self.numbers)
-        left, right = (_stated(graph, side, known) for side, graph in enumerate((self.left, self.right)))
-        return Rule("lemma", "", left, right, _demanded(left, right), self._facts(), "generalised from one instance")
+        left, right = (_state(graph, side, known) for side, graph in enumerate((self.left, self.right)))
+        return Rule("lemma", "", left, right, _demand(left, right), self._facts(), "generalised from one instance")
 
     def _facts(self) -> Graph | None:
         if not self.positive:
@@ -69,7 +69,7 @@ class Scheme:
     def statement(self) -> str:
         """What it says, as an equation; ``n0`` and so on are sizes, ``c0`` and so on numbers or tables."""
         known = dict(self.numbers)
-        sides = (_stated(g, side, known, shown=True) for side, g in enumerate((self.left, self.right)))
+        sides = (_state(g, side, known, shown=True) for side, g in enumerate((self.left, self.right)))
         bounds = [f"{c.low} <= {c.high}" for c in self.rule.conditions if isinstance(c, AtMost)]
         where = [*bounds, *(f"{name} > 0" for name in self.positive)]
         said = " == ".join(expression(graph, next(iter(graph.outputs))) for graph in sides)
@@ -131,7 +131,7 @@ class Scheme:
         return named and all(at_most(substitute(low, sizes), substitute(high, sizes)) is True for low, high in needs)
 
 
-def _stated(graph: Graph, side: int, numbers: Mapping[Where, Number], *, shown: bool = False) -> Graph:
+def _state(graph: Graph, side: int, numbers: Mapping[Where, Number], *, shown: bool = False) -> Graph:
     """One side of the rule: given numbers are inputs, and a size that is a number is a sum of so many ones.
 
     To be ``shown``, such a size is an input of its name.
@@ -146,14 +146,14 @@ def _stated(graph: Graph, side: int, numbers: Mapping[Where, Number], *, shown: 
         elif number is None:
             made = builder.add(node.op, *(places[p] for p in node.operands))
         else:
-            made = _numbered(builder, node, number, inputs, shown=shown)
+            made = _number(builder, node, number, inputs, shown=shown)
         places.append(made)
     for name, position in graph.outputs.items():
         builder.output(name, places[position])
     return builder.build()
 
 
-def _numbered(builder: GraphBuilder, node: Node, number: Number, inputs: dict[str, int], *, shown: bool) -> int:
+def _number(builder: GraphBuilder, node: Node, number: Number, inputs: dict[str, int], *, shown: bool) -> int:
     """A constant as what it stands for."""
     is_number = _is_number(node)
     kind = TensorType((), node.type.dtype) if is_number else node.type
@@ -189,7 +189,7 @@ def _needs(graph: Graph) -> Iterator[tuple[Dim, Dim]]:
         yield from ((0, size) for size in node.type.shape)
 
 
-def _demanded(left: Graph, right: Graph) -> tuple[AtMost, ...]:
+def _demand(left: Graph, right: Graph) -> tuple[AtMost, ...]:
     """What the right side needs and the left one may not."""
     known = set(_needs(left))
     wanted = dict.fromkeys(need for need in _needs(right) if need not in known and at_most(*need) is not True)
@@ -205,7 +205,7 @@ def _instance(graph: Graph, side: int, numbers: Mapping[Where, Number], found: R
 
 def _at(before: Operator, number: Number | None, found: Reading) -> Operator | None:
     """An operator at sizes and numbers; None where no constant says the number."""
-    op = cast(Operator, replace(cast(Any, before), **_resized(before, found.sizes)))
+    op = cast(Operator, replace(cast(Any, before), **_resize(before, found.sizes)))
     if number is None or not isinstance(op, ops.Constant | ops.Input):
         return op
     if isinstance(number, Given):
@@ -215,7 +215,7 @@ def _at(before: Operator, number: Number | None, found: Reading) -> Operator | N
     return None if values is None else ops.Constant(op.tensor, values)
 
 
-def _resized(op: Operator, sizes: Mapping[str, Dim]) -> dict[str, Any]:
+def _resize(op: Operator, sizes: Mapping[str, Dim]) -> dict[str, Any]:
     """The attributes of an operator that change where sizes are replaced."""
 
     def resized(value: Any) -> Any:

@@ -19,17 +19,17 @@ _SUFFIXES: dict[str, Sort] = {_ABOVE: "natural", _HIGH: "integer", _LOW: "intege
 
 def size(name: str) -> SizeExpr:
     """An integer of at least one. Raises RewrightError for a name that is reserved."""
-    return symbol(_checked(name))
+    return symbol(_check(name))
 
 
 def natural(name: str) -> Dim:
     """An integer of at least zero."""
-    return symbol(_checked(name) + _ABOVE) - 1
+    return symbol(_check(name) + _ABOVE) - 1
 
 
 def integer(name: str) -> Dim:
     """Any integer."""
-    return symbol(_checked(name) + _HIGH) - symbol(name + _LOW)
+    return symbol(_check(name) + _HIGH) - symbol(name + _LOW)
 
 
 def constant(value: int) -> SizeExpr:
@@ -90,7 +90,7 @@ def value_of(expression: Dim, values: Mapping[str, int]) -> int:
     return total
 
 
-def _checked(name: str) -> str:
+def _check(name: str) -> str:
     if not name.isidentifier() or "__" in name:
         raise RewrightError(f"{name!r} is no name for a size; use a Python name without double underscores")
     return name

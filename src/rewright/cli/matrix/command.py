@@ -44,7 +44,7 @@ def run_matrix(path: Path, options: Options, outputs: Outputs) -> int:
     tasks = [_with(task, options) for task in read_tasks(path)]
     workers = workers_named(options.executor, options.jobs, run_task)
     found: dict[str, tuple[Claim, Outcome]] = {}
-    for outcome in _shown(tasks, run_all(tasks, workers)):
+    for outcome in _show(tasks, run_all(tasks, workers)):
         claim = claim_of(outcome)
         found[outcome.name] = claim, outcome
         if not options.as_json:
@@ -78,7 +78,7 @@ def _with(task: Task, options: Options) -> Task:
     return replace(task, cache=cache, budget=budget, audit=options.audit)
 
 
-def _shown(tasks: list[Task], outcomes: Iterable[tuple[Task, Outcome | Failure]]) -> Iterator[Outcome]:
+def _show(tasks: list[Task], outcomes: Iterable[tuple[Task, Outcome | Failure]]) -> Iterator[Outcome]:
     """The outcomes, with a bar on stderr where that is a terminal."""
     columns = SpinnerColumn(), TextColumn("claims"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
     shown = Console(stderr=True)

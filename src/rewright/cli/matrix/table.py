@@ -92,8 +92,8 @@ def _claims(
         raise RewrightError(f"{where}.relations is {relations!r}; name a file of relations")
     symbolic = _texts(f"{where}.symbolic", entries.get("symbolic", []), empty=True)
     found: list[Task] = []
-    chosen = _chosen(f"{where}.meshes", entries.get("meshes"), meshes)
-    for mesh, version in product(chosen, _chosen(f"{where}.versions", entries.get("versions"), versions)):
+    chosen = _choose(f"{where}.meshes", entries.get("meshes"), meshes)
+    for mesh, version in product(chosen, _choose(f"{where}.versions", entries.get("versions"), versions)):
         words = {"mesh": mesh, "model": name, "version": version, "ranks": str(_ranks(meshes[mesh]))}
         found.append(
             Task(
@@ -102,10 +102,10 @@ def _claims(
                 mesh=mesh,
                 version=version,
                 folder=str(versions[version].resolve()),
-                sequential=_filled(f"{where}.sequential", sequential, words),
-                distributed=tuple(_filled(f"{where}.distributed", text, words) for text in distributed),
+                sequential=_fill(f"{where}.sequential", sequential, words),
+                distributed=tuple(_fill(f"{where}.distributed", text, words) for text in distributed),
                 axes=meshes[mesh],
-                relations=_filled(f"{where}.relations", relations, words),
+                relations=_fill(f"{where}.relations", relations, words),
                 backward=entries.get("backward", False),
                 symbolic=tuple(symbolic),
                 budget=None if budget is None else float(budget),
@@ -128,7 +128,7 @@ def _texts(where: str, found: object, empty: bool = False) -> list[str]:
     return [str(entry) for entry in entries]
 
 
-def _filled(where: str, text: str, words: Mapping[str, str]) -> str:
+def _fill(where: str, text: str, words: Mapping[str, str]) -> str:
     """The text with ``{mesh}``, ``{version}``, ``{model}`` and ``{ranks}`` filled in."""
 
     def word(found: re.Match[str]) -> str:
@@ -139,7 +139,7 @@ def _filled(where: str, text: str, words: Mapping[str, str]) -> str:
     return _BRACES.sub(word, text)
 
 
-def _chosen(where: str, names: object, known: Mapping[str, object]) -> list[str]:
+def _choose(where: str, names: object, known: Mapping[str, object]) -> list[str]:
     if names is None:
         return list(known)
     chosen = _texts(where, names)

@@ -46,7 +46,7 @@ def run_task(task: Task) -> Outcome:
     try:
         os.chdir(task.folder)
         sys.path.insert(0, task.folder)
-        return _proved(task, started)
+        return _prove(task, started)
     except (RewrightError, OSError) as error:
         return Outcome(task.name, seconds=time.perf_counter() - started, error=" ".join(str(error).split()))
     finally:
@@ -54,7 +54,7 @@ def run_task(task: Task) -> Outcome:
         sys.path[:] = before[1]
 
 
-def _proved(task: Task, started: float) -> Outcome:
+def _prove(task: Task, started: float) -> Outcome:
     source = Source(Progress(), dict(task.axes) or None, task.backward, parse_symbols(list(task.symbolic)) or None)
     given = read_relations(Path(task.relations)) if task.relations else Relations()
     sequential, program = source.sequential(task.sequential), source.distributed(list(task.distributed))

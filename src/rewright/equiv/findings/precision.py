@@ -92,7 +92,7 @@ def effect(twin: Twin) -> Effect | None:
     left, right = twin.sequential, twin.program.graphs[0]
     try:
         inputs = twin.draws.draw(0, 0)
-        mine, theirs = _rounded(left, inputs), _rounded(right, {n: inputs[n] for n in right.inputs})
+        mine, theirs = _round(left, inputs), _round(right, {n: inputs[n] for n in right.inputs})
         true = run(left, inputs)
     except RewrightError:
         return None
@@ -106,7 +106,7 @@ def effect(twin: Twin) -> Effect | None:
     )
 
 
-def _rounded(graph: Graph, inputs: dict[str, Array]) -> dict[str, Array]:
+def _round(graph: Graph, inputs: dict[str, Array]) -> dict[str, Array]:
     """What a program computes where every result is rounded to its type."""
 
     def settle(position: int, value: Array) -> Array:

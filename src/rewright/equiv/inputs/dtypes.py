@@ -18,7 +18,7 @@ from rewright.proof.rewriting.parts import convert_node
 
 def of_one_kind(left: Graph, right: RankProgram) -> RankProgram:
     """The right program with the element types of the left one's inputs and outputs; the same where they are these."""
-    return replace(right, graphs=tuple(_retyped(left, graph) for graph in right.graphs))
+    return replace(right, graphs=tuple(_retype(left, graph) for graph in right.graphs))
 
 
 def is_alike(one: DType, other: DType) -> bool:
@@ -26,7 +26,7 @@ def is_alike(one: DType, other: DType) -> bool:
     return one is other or (one.is_float and other.is_float) or (one.is_integer and other.is_integer)
 
 
-def _retyped(left: Graph, graph: Graph) -> Graph:
+def _retype(left: Graph, graph: Graph) -> Graph:
     takes = {p: left.nodes[left.inputs[n]].type.dtype for n, p in graph.inputs.items() if n in left.inputs}
     gives = {p: left.nodes[left.outputs[n]].type.dtype for n, p in graph.outputs.items() if n in left.outputs}
     differ = {p: dtype for p, dtype in takes.items() if _casts(graph.nodes[p], dtype)}

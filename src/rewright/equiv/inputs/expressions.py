@@ -65,7 +65,7 @@ class _Reader:
                 self._wrong(f"names {name!r}, which is no input of the other program")
             return self.tensors[name]
         if isinstance(tree, ast.Subscript):
-            return self._sliced(self._tensor(tree.value), tree.slice)
+            return self._slice(self._tensor(tree.value), tree.slice)
         if isinstance(tree, ast.BinOp):
             return self._arithmetic(tree)
         if isinstance(tree, ast.UnaryOp) and isinstance(tree.op, ast.USub):
@@ -90,7 +90,7 @@ class _Reader:
             self._wrong("is about a tensor whose sizes are symbols; give it numbers")
         return tuple(int(str(n)) for n in shape)
 
-    def _sliced(self, position: int, index: ast.expr) -> int:
+    def _slice(self, position: int, index: ast.expr) -> int:
         items = index.elts if isinstance(index, ast.Tuple) else [index]
         shape = self._shape(position)
         start, limit, stride = [0] * len(shape), list(shape), [1] * len(shape)

@@ -265,7 +265,7 @@ def _by_values(unknown: _Open, values: tuple[Values, Values] | None) -> Iterator
     rest = {n: v for n, v in lefts.items() if n not in taken}
     for name, wanted in rights.items():
         if _whole(name, wanted, lefts) is None:
-            turned = _turned(rest)
+            turned = _turn(rest)
             ways = itertools.product((rest, turned), range(wanted.ndim))
             found = (_rows(wanted, part, axis) for part, axis in ways)
             text = _by_blocks(wanted, rest) or next((text for text in found if text is not None), None)
@@ -287,7 +287,7 @@ def _fits(definition: Definition, lefts: Mapping[str, Array], wanted: Array) -> 
     return made.shape == wanted.shape and are_close(made, np.asarray(wanted, np.float64))
 
 
-def _turned(lefts: Mapping[str, Array]) -> dict[str, Array]:
+def _turn(lefts: Mapping[str, Array]) -> dict[str, Array]:
     """Matrices, and stacks of matrices, with rows and columns exchanged."""
     found = {f"transpose({n}, (1, 0))": v.T for n, v in lefts.items() if v.ndim == 2}
     return found | {f"transpose({n}, (0, 2, 1))": v.swapaxes(1, 2) for n, v in lefts.items() if v.ndim == 3}
@@ -327,7 +327,7 @@ def _by_blocks(wanted: Array, lefts: Mapping[str, Array]) -> str | None:
     runs = [(name, [number for _, number in run]) for name, run in rows]
     text = _by_groups(runs, same)
     if text is None and len(runs) <= _MOST_RUNS:
-        text = _concatenated([_block(name, numbers, same) for name, numbers in runs])
+        text = _concatenate([_block(name, numbers, same) for name, numbers in runs])
     return text
 
 
@@ -348,7 +348,7 @@ def _by_groups(runs: Sequence[tuple[str, list[int]]], lefts: Mapping[str, Array]
         block = _block(name, numbers, lefts)
         sizes = groups, len(runs[k][1]), *lefts[name].shape[1:]
         found.append(None if block is None else f"reshape({block}, {sizes})")
-    whole = _concatenated(found, axis=1)
+    whole = _concatenate(found, axis=1)
     return (
         None
         if whole is None
@@ -356,7 +356,7 @@ def _by_groups(runs: Sequence[tuple[str, list[int]]], lefts: Mapping[str, Array]
     )
 
 
-def _concatenated(parts: Sequence[str | None], axis: int = 0) -> str | None:
+def _concatenate(parts: Sequence[str | None], axis: int = 0) -> str | None:
     known = [part for part in parts if part is not None]
     if len(known) < len(parts) or not known:
         return None
@@ -365,7 +365,7 @@ def _concatenated(parts: Sequence[str | None], axis: int = 0) -> str | None:
 
 def _block(name: str, numbers: Sequence[int], lefts: Mapping[str, Array]) -> str | None:
     """Rows of one tensor in an order that a rotary layout explains."""
-    return _in_order(numbers, _sliced(name, 0, min(numbers), 1, len(numbers), lefts[name].shape))
+    return _in_order(numbers, _slice(name, 0, min(numbers), 1, len(numbers), lefts[name].shape))
 
 
 def _in_order(numbers: Sequence[int], text: str) -> str | None:
@@ -403,11 +403,11 @@ def _rows(wanted: Array, lefts: Mapping[str, Array], axis: int = 0) -> str | Non
     runs = _runs(places)
     if len(runs) > _MOST_RUNS or len(set(places)) < len(places):  # equal numbers by chance, such as ones
         return None
-    parts = [_sliced(name, axis, start, step, count, lefts[name].shape) for name, start, step, count in runs]
+    parts = [_slice(name, axis, start, step, count, lefts[name].shape) for name, start, step, count in runs]
     return parts[0] if len(parts) == 1 else f"concat([{', '.join(parts)}], axis={axis})"
 
 
-def _sliced(name: str, axis: int, start: int, step: int, count: int, shape: Sequence[int]) -> str:
+def _slice(name: str, axis: int, start: int, step: int, count: int, shape: Sequence[int]) -> str:
     stop = start + step * (count - 1) + 1
     if (start, stop, step) == (0, shape[axis], 1):
         return name

@@ -36,7 +36,7 @@ def bind_values(graph: Graph, values: Mapping[str, Array], others: Collection[st
     tables = {p: value for p, value in known.items() if value.size and value.shape == graph.nodes[p].type.shape}
     if not tables:
         return graph
-    found = {p: v for p, v in _selected(graph, tables).items() if v.size <= MOST_BOUND}
+    found = {p: v for p, v in _select(graph, tables).items() if v.size <= MOST_BOUND}
     found |= {p: v for p, v in tables.items() if v.size <= MOST_BOUND}
 
     def make(builder: GraphBuilder, position: int, node: Node, operands: tuple[int, ...]) -> int | None:
@@ -53,7 +53,7 @@ def constant(kind: TensorType, value: Array) -> ops.Constant:
     return ops.Constant(kind, tuple(number(v) for v in value.reshape(-1).tolist()))
 
 
-def _selected(graph: Graph, tables: Mapping[int, Array]) -> dict[int, Array]:
+def _select(graph: Graph, tables: Mapping[int, Array]) -> dict[int, Array]:
     """What is selected of tables, as far as something that selects nothing more reads it."""
     loose: list[bool] = []
     moved: set[int] = set(tables)

@@ -81,7 +81,7 @@ def read_map(given: Mapping[str, str | Sequence[str]] | None, left: Graph, right
         if not isinstance(what, str) or _is_placement(what) or (re.search(r"@\d", what) and "@" not in key):
             placements[key] = what
             continue
-        for definition in _matched(key, what, left, right):
+        for definition in _match(key, what, left, right):
             place = definition.side, definition.name, definition.rank
             before = definitions.setdefault(place, definition)
             if before.text != definition.text:
@@ -96,7 +96,7 @@ def _is_placement(text: str) -> bool:
     return text.partition("(")[0].strip() in ("Replicate", "Shard", "Partial", "R", "S", "P")
 
 
-def _matched(key: str, text: str, left: Graph, right: RankProgram) -> Iterator[Definition]:
+def _match(key: str, text: str, left: Graph, right: RankProgram) -> Iterator[Definition]:
     side, _, rest = key.partition(":") if key.startswith(("left:", "right:")) else ("", "", key)
     pattern, _, number = rest.partition("@")
     rank = int(number) if number.isdigit() else None
@@ -107,13 +107,13 @@ def _matched(key: str, text: str, left: Graph, right: RankProgram) -> Iterator[D
             continue
         matching = [n for n in names if n == pattern or fnmatchcase(n, pattern)]
         for name in matching:
-            yield Definition("right" if own == "right" else "left", name, _filled(pattern, name, text), rank)
+            yield Definition("right" if own == "right" else "left", name, _fill(pattern, name, text), rank)
         if matching:
             return
     raise RewrightError(f"relation {key!r} matches no input of either program; see their inputs")
 
 
-def _filled(pattern: str, name: str, text: str) -> str:
+def _fill(pattern: str, name: str, text: str) -> str:
     """The expression with its stars replaced by what the stars of the pattern matched.
 
     With one star in the pattern every star between dots is that one; else they are taken in order.
@@ -165,15 +165,15 @@ def share_inputs(left: Graph, right: RankProgram, weights: WeightMap) -> Shared:
     """
     _check_free(left, right, weights)
     _check_equal(left, right, weights)
-    new_left = _composed(left, {d.name: d.text for d in weights.of("left")}, right.graphs[0])
+    new_left = _compose(left, {d.name: d.text for d in weights.of("left")}, right.graphs[0])
     graphs: list[Graph] = []
     for rank, graph in enumerate(right.graphs):
         texts = {d.name: d.text for d in weights.of("right") if d.rank in (None, rank)}
-        graphs.append(_composed(_without_dead(graph, {*left.inputs, *texts}), texts, left))
+        graphs.append(_compose(_without_dead(graph, {*left.inputs, *texts}), texts, left))
     unread = _unread(new_left, graphs, weights)
     if unread:
         new_left, graphs = _with_inputs(new_left, graphs)
-    unchecked = _covered(left, right, weights)
+    unchecked = _cover(left, right, weights)
     defined = {d.name for d in weights.of("right")}
     inputs = {n: p for n, p in right.inputs.items() if n not in defined}
     return Shared(new_left, replace(right, graphs=tuple(graphs), inputs=inputs), unread, unchecked)
@@ -228,7 +228,7 @@ def _check_equal(left: Graph, right: RankProgram, weights: WeightMap) -> None:
                 )
 
 
-def _composed(graph: Graph, texts: Mapping[str, str], other: Graph) -> Graph:
+def _compose(graph: Graph, texts: Mapping[str, str], other: Graph) -> Graph:
     """The program with its defined inputs computed from inputs of the other program."""
     if not texts:
         return graph
@@ -295,10 +295,10 @@ def _with_inputs(left: Graph, rights: Sequence[Graph]) -> tuple[Graph, list[Grap
     for graph in (left, *rights):
         for name, position in graph.inputs.items():
             every.setdefault(name, graph.nodes[position])
-    return _extended(left, every), [_extended(graph, every) for graph in rights]
+    return _extend(left, every), [_extend(graph, every) for graph in rights]
 
 
-def _extended(graph: Graph, every: Mapping[str, Node]) -> Graph:
+def _extend(graph: Graph, every: Mapping[str, Node]) -> Graph:
     missing = [(name, node) for name, node in every.items() if name not in graph.inputs]
     shift = len(missing)
     nodes = [Node(node.op, (), node.type) for _, node in missing]
@@ -309,7 +309,7 @@ def _extended(graph: Graph, every: Mapping[str, Node]) -> Graph:
     return replace(graph, nodes=tuple(nodes), inputs=inputs, outputs=outputs)
 
 
-def _covered(left: Graph, right: RankProgram, weights: WeightMap) -> tuple[str, ...]:
+def _cover(left: Graph, right: RankProgram, weights: WeightMap) -> tuple[str, ...]:
     """Raise RewrightError for a tensor that the map reads in part; the names of those too large to be looked at."""
     unchecked: list[str] = []
     known: dict[object, bool] = {}
@@ -344,7 +344,7 @@ def _all_used(name: str, readers: Sequence[Definition], source: Graph, known: di
     ``known`` is what was found of other tensors: those of one layer are read as those of the next.
     """
     shape = _shape(source, name)
-    moved = [_moved(definition, name, source) for definition in readers]
+    moved = [_move(definition, name, source) for definition in readers]
     key = shape, tuple((digest(graph), own) for graph, own in moved)
     if key not in known:
         used = np.zeros(_count(shape) + 1, np.bool_)
@@ -359,7 +359,7 @@ def _all_used(name: str, readers: Sequence[Definition], source: Graph, known: di
     return known[key]
 
 
-def _moved(definition: Definition, name: str, source: Graph) -> tuple[Graph, str]:
+def _move(definition: Definition, name: str, source: Graph) -> tuple[Graph, str]:
     """Where a definition moves the elements of its tensors, which are named by their order; and the name of one."""
     builder = GraphBuilder()
     read = [n for n in names_in(definition.text) if n in source.inputs]

@@ -87,8 +87,8 @@ class Sweep:
         for position, value in enumerate(self.lifted_left.values):
             self._by_value.setdefault(value, position)
         self._flat: dict[int, int] = {}
-        flat = frozenset(self._flattened(value) for value in self._by_value)
-        self._keys = _Keys(self._flattened, flat), _Keys(int, frozenset(self._by_value))
+        flat = frozenset(self._flatten(value) for value in self._by_value)
+        self._keys = _Keys(self._flatten, flat), _Keys(int, frozenset(self._by_value))
         """Tensors of the same elements in the same order are one leaf, whatever their shape; else equal ones are."""
         self._cutters = Cutter(left), Cutter(self.right)
         self._expressions = node_digests(self.right)
@@ -102,7 +102,7 @@ class Sweep:
             self._run.step(Step(0, position))
             value = self.lifted.values[position]
             if self._is_strange(value, node):
-                splice = self._merged(position, prover, found)
+                splice = self._merge(position, prover, found)
                 if splice is not None:
                     found.splices.append(splice)
                     value = self.lifted.values[position]
@@ -110,7 +110,7 @@ class Sweep:
                 keys.holders.setdefault(keys.of(value), position)
         return found
 
-    def _flattened(self, value: int) -> int:
+    def _flatten(self, value: int) -> int:
         """The value with one axis; the value itself where its elements are in no one row."""
         if value not in self._flat:
             shaped = self.lifter.values[value]
@@ -128,7 +128,7 @@ class Sweep:
             return False
         return not _familiar(self.lifter, self.lifter.values[value])
 
-    def _merged(self, position: int, prover: Prover, found: Swept) -> Splice | None:
+    def _merge(self, position: int, prover: Prover, found: Swept) -> Splice | None:
         if self.numbers is None or found.failures >= _MOST_FAILURES:
             return None
         attempts, tried_before = 0, prover.attempts
@@ -139,7 +139,7 @@ class Sweep:
             value = self._laid_out(other, layout, right_type)
             if value is None:
                 continue
-            computed = self._computed(other, position, layout, right_type)
+            computed = self._compute(other, position, layout, right_type)
             if computed is not None:
                 self.lifted.values[position] = self.lifter.intern(value)
                 return self._splice({}, other, position, computed, found)
@@ -147,7 +147,7 @@ class Sweep:
                 if not self._is_plain(cones[1]):
                     continue
                 names = _names(cones)
-                held = {name: _held(key, cones[1], keys) for key, name in names.items()}
+                held = {name: _hold(key, cones[1], keys) for key, name in names.items()}
                 lemma = self._lemma(cones, names, held, layout, right_type, prover)
                 if isinstance(lemma, str):
                     found.open.append((other, position, lemma))
@@ -184,7 +184,7 @@ class Sweep:
         except NotAView:
             return None
 
-    def _computed(self, left: int, right: int, layout: Layout, kind: TensorType) -> Lemma | None:
+    def _compute(self, left: int, right: int, layout: Layout, kind: TensorType) -> Lemma | None:
         """A lemma about masks and whole numbers that depend on no input: both are computed, and compared exactly."""
         cutters = self._cutters
         if not (cutters[0].is_exact(left) and cutters[1].is_exact(right)) or not kind.is_static():
@@ -281,7 +281,7 @@ class Sweep:
         return Lemma("", *sides, PROVED)
 
 
-def _held(key: int, cone: Cone, keys: _Keys) -> tuple[int, ...]:
+def _hold(key: int, cone: Cone, keys: _Keys) -> tuple[int, ...]:
     """The nodes of the right program that hold a leaf: those of its own cone, or the first one."""
     own = tuple(sorted(p for p, other in cone.leaves.items() if other == key))
     return own or (keys.holders[key],)

@@ -107,22 +107,22 @@ def transpose_int(c: Context, x: Value, first: int, second: int) -> Steps:
     if order:
         first, second = first % x.rank, second % x.rank
         order[first], order[second] = order[second], order[first]
-    return _permuted(order)
+    return _permute(order)
 
 
 @TABLE.register("aten.permute.default", "aten.permute_copy.default")
 def permute(c: Context, x: Value, dims: Sequence[int]) -> Steps:
-    return _permuted([axis % x.rank for axis in dims])
+    return _permute([axis % x.rank for axis in dims])
 
 
 @TABLE.register("aten.movedim.int")
 def movedim(c: Context, x: Value, source: int, destination: int) -> Steps:
     order = [axis for axis in range(x.rank) if axis != source % x.rank]
     order.insert(destination % x.rank, source % x.rank)
-    return _permuted(order)
+    return _permute(order)
 
 
-def _permuted(order: Sequence[int]) -> Steps:
+def _permute(order: Sequence[int]) -> Steps:
     return () if list(order) == sorted(order) else (TransposeStep(tuple(order)),)
 
 
@@ -211,7 +211,7 @@ def strided_steps(x: Value, memory: Layout | None, size: Shape, stride: Shape, o
     flat = x.type.size()
     packed = tuple(size[axis] for axis in order)
     back = tuple(order.index(axis) for axis in range(len(order)))
-    return (ReshapeStep((flat,)), SliceStep(0, start, start + inner), ReshapeStep(packed), *_permuted(back))
+    return (ReshapeStep((flat,)), SliceStep(0, start, start + inner), ReshapeStep(packed), *_permute(back))
 
 
 def _numbers(sizes: Shape) -> tuple[int, ...]:
@@ -286,7 +286,7 @@ def unfold(c: Context, x: Value, dimension: int, size: int, step: int) -> Steps:
         raise UnsupportedOperator("unfold with wide windows that overlap or leave a rest; use a convolution or slices")
     shape = (*x.shape[:axis], count, size, *x.shape[axis + 1 :])
     order = [*(i for i in range(x.rank + 1) if i != axis + 1), axis + 1]
-    return (ReshapeStep(shape), *_permuted(order))
+    return (ReshapeStep(shape), *_permute(order))
 
 
 @TABLE.register(

@@ -82,13 +82,13 @@ def flash_for_cpu_backward(
     attn_mask: Value | None = None,
     scale: float | None = None,
 ) -> tuple[int, int, int]:
-    saved = _saved(c, query, key, value, result, logsumexp)
+    saved = _save(c, query, key, value, result, logsumexp)
     masking = _masking(c, attn_mask, is_causal, dropout_p)
     return reference.attention_backward(c.b, gradient.position, saved, masking, _scale(query, scale))[:3]
 
 
-def _saved(c: Context, query: Value, key: Value, value: Value, result: Value, logsumexp: Value) -> Saved:
-    """A kernel may have rounded the number of queries in ``logsumexp`` up (:func:`_padded`)."""
+def _save(c: Context, query: Value, key: Value, value: Value, result: Value, logsumexp: Value) -> Saved:
+    """A kernel may have rounded the number of queries in ``logsumexp`` up (:func:`_pad`)."""
     own = rb.slice_axis(c.b, logsumexp.position, logsumexp.rank - 1, 0, query.shape[-2])
     wide = rb.convert(c.b, own, query.dtype)
     return Saved(query.position, key.position, value.position, result.position, wide)
@@ -153,11 +153,11 @@ def efficient(
     wanted = c.result(1)
     logsumexp: int | None = found[1]
     if c.b.type(found[1]).shape != wanted.shape:
-        logsumexp = _padded(c, found[1]) if compute_log_sumexp else None
+        logsumexp = _pad(c, found[1]) if compute_log_sumexp else None
     return found[0], logsumexp, *_scratch(c)
 
 
-def _padded(c: Context, logsumexp: int) -> int:
+def _pad(c: Context, logsumexp: int) -> int:
     """The kernel rounds the number of queries up; the rest is never read."""
     own, wanted = c.b.type(logsumexp).shape, c.result(1).shape
     return rb.pad(c.b, logsumexp, [0] * len(own), [w - o for w, o in zip(wanted, own, strict=True)])
@@ -181,7 +181,7 @@ def efficient_backward(
     *,
     scale: float | None = None,
 ) -> tuple[int | None, ...]:
-    saved = _saved(c, query, key, value, result, logsumexp)
+    saved = _save(c, query, key, value, result, logsumexp)
     masking = _masking(c, attn_bias, is_causal, dropout_p)
     found = reference.attention_backward(c.b, gradient.position, saved, masking, _scale(query, scale))
     bias = found[3] if grad_input_mask[3] else None

@@ -32,7 +32,7 @@ def _kind(reduce_op: str) -> ReductionKind:
     return kind
 
 
-def _averaged(c: Context, position: int, reduce_op: str, ranks: Sequence[int]) -> int:
+def _average(c: Context, position: int, reduce_op: str, ranks: Sequence[int]) -> int:
     """An average is a sum divided by the number of ranks."""
     if reduce_op.lower() != "avg":
         return position
@@ -57,7 +57,7 @@ def _all_reduce(c: Context, position: int, reduce_op: str, group: object) -> int
     if len(ranks) == 1:  # among one rank nothing moves
         return position
     reduced = c.b.add(ops.AllReduce(_kind(reduce_op), **_who(c, group)), position)
-    return _averaged(c, reduced, reduce_op, ranks)
+    return _average(c, reduced, reduce_op, ranks)
 
 
 @TABLE.register(
@@ -107,7 +107,7 @@ def reduce_scatter(c: Context, x: Value, reduce_op: str, group_size: int, group:
     if len(ranks) == 1:
         return x.position
     part = c.b.add(ops.ReduceScatter(_kind(reduce_op), 0, **_who(c, group)), x.position)
-    return _averaged(c, part, reduce_op, ranks)
+    return _average(c, part, reduce_op, ranks)
 
 
 @TABLE.register("_c10d_functional.reduce_scatter_tensor_coalesced.default")

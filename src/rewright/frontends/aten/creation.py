@@ -15,7 +15,7 @@ from rewright.ops.reference import building as rb
 TABLE = Table()
 
 
-def _filled(c: Context, value: Number) -> int:
+def _fill(c: Context, value: Number) -> int:
     kind = c.result()
     return rb.splat(c.b, value, kind.shape, kind.dtype)
 
@@ -27,12 +27,12 @@ def _filled(c: Context, value: Number) -> int:
     "aten._efficientzerotensor.default",
 )
 def zeros(c: Context, *_: object, **__: object) -> int:
-    return _filled(c, 0)
+    return _fill(c, 0)
 
 
 @TABLE.register("aten.ones.default", "aten.ones_like.default", "aten.new_ones.default")
 def ones(c: Context, *_: object, **__: object) -> int:
-    return _filled(c, 1)
+    return _fill(c, 1)
 
 
 @TABLE.register("aten.full.default", "aten.full_like.default")

@@ -61,10 +61,10 @@ def _scatter(c: Context, x: Value, dim: int, index: Value, source: Operand, kind
     def write(base: int, updates: int, kind: ScatterKind) -> int:
         return reference.scatter_along(c.b, base, index.position, updates, x.axis(dim), kind)
 
-    return _combined(c, x.position, updates, kind, write)
+    return _combine(c, x.position, updates, kind, write)
 
 
-def _combined(
+def _combine(
     c: Context, base: int, updates: int, kind: ScatterKind, write: Callable[[int, int, ScatterKind], int]
 ) -> int:
     """A write; sums and products of booleans say whether one, or every one, holds."""
@@ -161,7 +161,7 @@ def index_put(c: Context, x: Value, indices: Indices, values: Value, accumulate:
     def written(base: int, updates: int, kind: ScatterKind) -> int:
         return write(c.b, base, selection, updates, kind)
 
-    return _combined(c, x.position, updates, "sum" if accumulate else "replace", written)
+    return _combine(c, x.position, updates, "sum" if accumulate else "replace", written)
 
 
 def _is_permutation(c: Context, index: int) -> bool:
@@ -209,7 +209,7 @@ def _index_write(c: Context, x: Value, dim: int, index: Value, updates: int, kin
     def write(base: int, updates: int, kind: ScatterKind) -> int:
         return reference.scatter_points(c.b, base, [axis], [places], updates, kind)
 
-    return rb.reshape(c.b, _combined(c, base, moved, kind, write), x.shape)
+    return rb.reshape(c.b, _combine(c, base, moved, kind, write), x.shape)
 
 
 @TABLE.register("aten.index_fill.int_Scalar")

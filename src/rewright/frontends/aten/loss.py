@@ -68,7 +68,7 @@ def cross_entropy_loss(
     return reference.nll_loss(c.b, logarithms, target.position, c.optional(weight), kind, ignore_index)[0]
 
 
-def _folded(c: Context, values: int, reduction: int) -> int:
+def _fold(c: Context, values: int, reduction: int) -> int:
     axes = range(c.b.type(values).rank)
     if reduction == 0:
         return values
@@ -78,7 +78,7 @@ def _folded(c: Context, values: int, reduction: int) -> int:
 @TABLE.register("aten.mse_loss.default")
 def mse_loss(c: Context, x: Value, target: Value, reduction: int = 1) -> int:
     difference = rb.subtract(c.b, *c.positions(x, target))
-    return _folded(c, rb.multiply(c.b, difference, difference), reduction)
+    return _fold(c, rb.multiply(c.b, difference, difference), reduction)
 
 
 @TABLE.register("aten.mse_loss_backward.default")

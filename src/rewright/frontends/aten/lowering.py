@@ -37,7 +37,7 @@ class Lowering:
         given = {key: value for key, value in keywords.items() if key not in PLACEMENT}
         before = self.c.enter(call)
         try:
-            return self._lowered(call, arguments, given)
+            return self._lower(call, arguments, given)
         except RewrightError:
             raise
         except (TypeError, ValueError, ArithmeticError, LookupError, AssertionError, AttributeError) as error:
@@ -46,7 +46,7 @@ class Lowering:
         finally:
             self.c.leave(before)
 
-    def _lowered(self, call: Call, arguments: list[Any], given: dict[str, Any]) -> Any:
+    def _lower(self, call: Call, arguments: list[Any], given: dict[str, Any]) -> Any:
         name = call.operator
         if name in tables.VIEWS:
             return self._view(call, tables.VIEWS[name], arguments, given)

@@ -45,7 +45,7 @@ def copy(c: Context, x: Value, source: Value, *_: object) -> int:
     return copy_(c, x, source)
 
 
-def _written(c: Context, x: Value, steps: Sequence[Step], source: Value) -> int:
+def _write(c: Context, x: Value, steps: Sequence[Step], source: Value) -> int:
     """``x`` with the view at the end of ``steps`` replaced."""
     bases = [x.position]
     for step in steps:
@@ -60,12 +60,12 @@ def _written(c: Context, x: Value, steps: Sequence[Step], source: Value) -> int:
 def slice_scatter(
     c: Context, x: Value, source: Value, dim: int = 0, start: Dim | None = None, end: Dim | None = None, step: int = 1
 ) -> int:
-    return _written(c, x, aliasing.slice_(c, x, dim, start, end, step), source)
+    return _write(c, x, aliasing.slice_(c, x, dim, start, end, step), source)
 
 
 @TABLE.register("aten.select_scatter.default")
 def select_scatter(c: Context, x: Value, source: Value, dim: int, index: Dim) -> int:
-    return _written(c, x, aliasing.select(c, x, dim, index), source)
+    return _write(c, x, aliasing.select(c, x, dim, index), source)
 
 
 @TABLE.register("aten.as_strided_scatter.default")
@@ -77,7 +77,7 @@ def as_strided_scatter(
     stride: Sequence[Dim],
     storage_offset: Dim | None = None,
 ) -> int:
-    return _written(c, x, aliasing.as_strided(c, x, size, stride, storage_offset), source)
+    return _write(c, x, aliasing.as_strided(c, x, size, stride, storage_offset), source)
 
 
 def _into_zeros(c: Context, gradient: Value, shape: Shape, axis: int, low: Dim, high: Dim, step: int) -> int:
@@ -99,7 +99,7 @@ def slice_backward(
 
 @TABLE.register("aten.diagonal_scatter.default")
 def diagonal_scatter(c: Context, x: Value, source: Value, offset: int = 0, dim1: int = 0, dim2: int = 1) -> int:
-    return _written(c, x, aliasing.diagonal(c, x, offset, dim1, dim2), source)
+    return _write(c, x, aliasing.diagonal(c, x, offset, dim1, dim2), source)
 
 
 @TABLE.register("aten.diagonal_backward.default")

@@ -136,7 +136,7 @@ def floor_divide(c: Context, x: Operand, y: Operand) -> int:
 @TABLE.register("aten.__rshift__.Tensor", "aten.bitwise_right_shift.Tensor")
 def right_shifts(c: Context, x: Value, y: Value) -> int:
     """Shifts by several numbers that depend on no input: one after the other along the axis where they differ."""
-    by = _closed(c, y.position)
+    by = _close(c, y.position)
     axes = [] if by is None else [axis for axis in range(by.ndim) if (by != by.take([0], axis)).any()]
     if by is None or len(axes) > 1 or not by.size or x.dtype is not c.result().dtype:
         raise UnsupportedOperator("a shift by numbers that are not known and do not differ along one axis; divide")
@@ -150,7 +150,7 @@ def right_shifts(c: Context, x: Value, y: Value) -> int:
     return rb.concatenate(c.b, [_floor_divide(c, *pair) for pair in zip(parts, divisors, strict=True)], axis)
 
 
-def _closed(c: Context, position: int) -> Array | None:
+def _close(c: Context, position: int) -> Array | None:
     """The numbers of a node that depends on no input; None of others."""
     part = remove_dead_nodes(Graph(c.b.build().nodes, {}, {"numbers": position}))
     if not part.nodes[-1].type.is_static() or any(isinstance(node.op, ops.Input) for node in part.nodes):
@@ -466,17 +466,17 @@ def native_dropout(c: Context, x: Value, p: float, train: bool | None) -> tuple[
     mask = c.random("dropout", TensorType(x.shape, DType.BOOL))
     if mask is None or p >= 1:
         raise _random_dropout(p)
-    return _dropped(c, x, mask, 1 / (1 - p)), mask
+    return _drop(c, x, mask, 1 / (1 - p)), mask
 
 
-def _dropped(c: Context, x: Value, mask: int, scale: float) -> int:
+def _drop(c: Context, x: Value, mask: int, scale: float) -> int:
     (position,) = c.positions(x)
     return rb.scale_by(c.b, rb.multiply(c.b, position, rb.convert(c.b, mask, c.result().dtype)), scale)
 
 
 @TABLE.register("aten.native_dropout_backward.default")
 def native_dropout_backward(c: Context, gradient: Value, mask: Value, scale: float) -> int:
-    return _dropped(c, gradient, mask.position, scale)
+    return _drop(c, gradient, mask.position, scale)
 
 
 @TABLE.register("aten.dropout.default")

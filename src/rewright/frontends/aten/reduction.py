@@ -75,11 +75,11 @@ def first_index(c: Context, x: int, axis: int, *, largest: bool) -> int:
     rank = c.b.type(x).rank
     if c.b.type(x).shape[axis] == 1:
         return rb.splat(c.b, 0, c.b.type(x).shape, DType.I64)
-    moved = rb.swap(c.b, x if largest else _turned(c, x), axis, rank - 1)
+    moved = rb.swap(c.b, x if largest else _turn(c, x), axis, rank - 1)
     return rb.swap(c.b, c.b.add(ops.TopK(1, "indices"), moved), axis, rank - 1)
 
 
-def _turned(c: Context, x: int) -> int:
+def _turn(c: Context, x: int) -> int:
     """The elements in the opposite order; of integers the complement, since the least one has no negative."""
     return c.b.add(ops.Negate() if c.b.type(x).dtype.is_float else ops.Not(), x)
 
@@ -274,7 +274,7 @@ def topk(c: Context, x: Value, k: Dim, dim: int = -1, largest: bool = True, sort
         first = "largest" if largest else "smallest"
         c.assume(f"topk at {c.b.span} gives the {first} element first, an order that sorted=False leaves open")
     if not largest:  # NaN counts as the largest number here too
-        values, places = _sorted(c, x, dim, descending=False, stable=False)
+        values, places = _sort(c, x, dim, descending=False, stable=False)
         c.ties[places] = Promise("any", f"topk of the smallest {k} along {axis}")
         return rb.slice_axis(c.b, values, axis, 0, k), rb.slice_axis(c.b, places, axis, 0, k)
     moved = rb.swap(c.b, x.position, axis, x.rank - 1)
@@ -286,7 +286,7 @@ def topk(c: Context, x: Value, k: Dim, dim: int = -1, largest: bool = True, sort
 
 @TABLE.register("aten.kthvalue.default")
 def kthvalue(c: Context, x: Value, k: int, dim: int = -1, keepdim: bool = False) -> tuple[int, int]:
-    values, places = _sorted(c, x, dim, descending=False, stable=False)
+    values, places = _sort(c, x, dim, descending=False, stable=False)
     if x.rank == 0:
         return values, places
     axis = x.axis(dim)
@@ -304,17 +304,17 @@ def _only(c: Context, x: Value) -> tuple[int, int]:
 
 @TABLE.register("aten.sort.default")
 def sort(c: Context, x: Value, dim: int = -1, descending: bool = False) -> tuple[int, int]:
-    return _sorted(c, x, dim, descending, stable=False)
+    return _sort(c, x, dim, descending, stable=False)
 
 
 @TABLE.register("aten.sort.stable")
 def sort_stable(
     c: Context, x: Value, *, stable: bool | None = None, dim: int = -1, descending: bool = False
 ) -> tuple[int, int]:
-    return _sorted(c, x, dim, descending, bool(stable))
+    return _sort(c, x, dim, descending, bool(stable))
 
 
-def _sorted(c: Context, x: Value, dim: int, descending: bool, stable: bool) -> tuple[int, int]:
+def _sort(c: Context, x: Value, dim: int, descending: bool, stable: bool) -> tuple[int, int]:
     if x.rank == 0:
         return _only(c, x)
     axis = x.axis(dim)
@@ -326,12 +326,12 @@ def _sorted(c: Context, x: Value, dim: int, descending: bool, stable: bool) -> t
 
 @TABLE.register("aten.argsort.default")
 def argsort(c: Context, x: Value, dim: int = -1, descending: bool = False) -> int:
-    return _sorted(c, x, dim, descending, stable=False)[1]
+    return _sort(c, x, dim, descending, stable=False)[1]
 
 
 @TABLE.register("aten.argsort.stable")
 def argsort_stable(c: Context, x: Value, *, stable: bool, dim: int = -1, descending: bool = False) -> int:
-    return _sorted(c, x, dim, descending, stable)[1]
+    return _sort(c, x, dim, descending, stable)[1]
 
 
 @TABLE.register("aten.histc.default")

@@ -116,7 +116,7 @@ def dim(value: object, prefix: str = "") -> Dim:
         if len(text) > 200:
             raise RewrightError(f"the size {text:.40}.. is too long; capture it as a number")
         try:
-            return _renamed(parse_dim(text), prefix)
+            return _rename(parse_dim(text), prefix)
         except ValueError:
             raise RewrightError(f"the size {text!r} is no polynomial; capture it as a number") from None
     size = _integer(value)
@@ -125,7 +125,7 @@ def dim(value: object, prefix: str = "") -> Dim:
     return size
 
 
-def _renamed(size: Dim, prefix: str) -> Dim:
+def _rename(size: Dim, prefix: str) -> Dim:
     """Ranks name what they find in their data after themselves; the same find has one name here."""
     if isinstance(size, int):
         return size

@@ -58,8 +58,8 @@ def read_alone(data: object, *, validate: bool = True) -> Graph:
             f"this is the graph of rank {document.rank} of {max(largest, document.rank + 1)} or more; give the files "
             "of all ranks together, or their folder"
         )
-    graph = _lowered(document, _Groups(document, _namers([document])), data)
-    return _checked([document]).attach_to(graph) if validate else graph
+    graph = _lower(document, _Groups(document, _namers([document])), data)
+    return _check([document]).attach_to(graph) if validate else graph
 
 
 def read_ranks(documents: Sequence[object], *, validate: bool = True) -> RankProgram:
@@ -75,14 +75,14 @@ def read_ranks(documents: Sequence[object], *, validate: bool = True) -> RankPro
     namers = _namers([document for document, _ in parsed])
     groups = [_Groups(document, namers) for document, _ in parsed]
     alike = _alike([_walk(document, own, data) for (document, data), own in zip(parsed, groups, strict=True)])
-    graphs = tuple(_lowered(document, own, data, alike) for (document, data), own in zip(parsed, groups, strict=True))
+    graphs = tuple(_lower(document, own, data, alike) for (document, data), own in zip(parsed, groups, strict=True))
     if validate:
-        record = _checked([document for document, _ in parsed])
+        record = _check([document for document, _ in parsed])
         graphs = tuple(map(record.attach_to, graphs))
     return RankProgram(graphs, Mesh.of({"rank": len(graphs)}), {}, {})
 
 
-def _checked(documents: Sequence[Document]) -> Validation:
+def _check(documents: Sequence[Document]) -> Validation:
     """What PyTorch says of the calls of documents, if it is installed."""
     try:
         checking = import_module("rewright.frontends.torch.validation.documents")
@@ -116,7 +116,7 @@ def _alike(walks: Sequence[Walk]) -> dict[int, float]:
     }
 
 
-def _lowered(document: Document, groups: _Groups, data: object, alike: Mapping[int, float] | None = None) -> Graph:
+def _lower(document: Document, groups: _Groups, data: object, alike: Mapping[int, float] | None = None) -> Graph:
     walk = _walk(document, groups, data, alike)
     builder = walk.c.b
     for place, value in enumerate(_leaves(walk.result)):
@@ -188,12 +188,12 @@ _COMMUNICATING = ("_c10d_functional", "c10d.", "vllm.", "_dtensor.", "rewright."
 def _sizes(document: Document) -> Iterator[tuple[str, int]]:
     """Names of groups with the sizes that collectives state."""
     for record in document.records:
-        stated = _stated(record)
+        stated = _state(record)
         if stated is not None:
             yield stated
 
 
-def _stated(record: Record) -> tuple[str, int] | None:
+def _state(record: Record) -> tuple[str, int] | None:
     parts = record.target.split(".")
     if len(parts) != 3 or not parts[0].startswith("_c10d_functional") or parts[1] not in _SIZED:
         return None

@@ -58,7 +58,7 @@ class Walk:
             elif record.op == "get_attr":
                 self.values[record.id] = None  # its type is that of the node that reads it
             elif record.op == "call_function":
-                self.values[record.id] = self._located(record)
+                self.values[record.id] = self._locate(record)
         self.result = self._argument(self.document.outputs)
 
     def _placeholder(self, record: Record) -> Any:
@@ -75,7 +75,7 @@ class Walk:
             return tuple(self._argument(item) for item in cast("tuple[Any, ...]", argument))
         return self._number(argument) if isinstance(argument, SizeExpr) else argument
 
-    def _located(self, record: Record) -> Any:
+    def _locate(self, record: Record) -> Any:
         """Lower a node; errors name it and its source line."""
         call = self._call(record)
         try:
@@ -107,7 +107,7 @@ class Walk:
         if name in tables.IGNORED:
             return None
         if name in _FUNCTIONALIZED:
-            return self._functionalized(call)
+            return self._functionalize(call)
         if name == "aten.sym_size.int":
             return self._size(record)
         if name in _ARITHMETIC:
@@ -117,7 +117,7 @@ class Walk:
         arguments = [self._operand(argument, record) for argument in record.args]
         keywords = {key: self._operand(value, record) for key, value in record.kwargs.items()}
         if name == _GATHER:
-            return self._gathered(call, arguments)
+            return self._gather(call, arguments)
         if name == _NONZERO and record.type is not None:
             found = self._positions(record, arguments[0])
             if found is not None:
@@ -141,7 +141,7 @@ class Walk:
             return [self._operand(item, reader) for item in cast("Sequence[Any]", argument)]
         return self._argument(argument)
 
-    def _gathered(self, call: GraphCall, arguments: list[Any]) -> Any:
+    def _gather(self, call: GraphCall, arguments: list[Any]) -> Any:
         """A gather; of what is one number on every rank, that number."""
         value = self.c.b.uniform(cast("Tensor", arguments[0]).read(self.c.b))
         if value is not None:
@@ -181,7 +181,7 @@ class Walk:
         source, axis = cast("Tensor", self._argument(record.args[0])), cast("int", record.args[1])
         return self.c.b.type(source.read(self.c.b)).shape[axis]
 
-    def _functionalized(self, call: GraphCall) -> tuple[Any, ...]:
+    def _functionalize(self, call: GraphCall) -> tuple[Any, ...]:
         """A kernel that writes into operands, as one that returns what it writes: nothing, then each of them."""
         kernel = call.record.args[0]
         function = tables.MUTATING.get(kernel) if isinstance(kernel, str) else None

@@ -104,7 +104,7 @@ def _round_half_up(c: Context, i: Instruction, operands: Sequence[int]) -> int:
 
 
 @_register("reduce-precision")
-def _rounded(c: Context, i: Instruction, operands: Sequence[int]) -> int:
+def _round(c: Context, i: Instruction, operands: Sequence[int]) -> int:
     """Nothing for a format that holds every number of the dtype; rounding to another one has no operator."""
     exponent, mantissa = _FORMATS[c.b.type(operands[0]).dtype]
     if i.integer("exponent_bits") >= exponent and i.integer("mantissa_bits", 0) >= mantissa:
@@ -201,11 +201,11 @@ def _constant(c: Context, i: Instruction, operands: Sequence[int]) -> int:
     values: tuple[float, ...] = given if given and kind.size() != 0 else (0,)
     if len(values) not in (1, kind.size()):
         raise RewrightError(f"{len(values)} values for a constant of {kind}; print the module again")
-    cast = tuple(_held(value, kind.dtype) for value in values)
+    cast = tuple(_hold(value, kind.dtype) for value in values)
     return c.b.add(ops.Constant(kind, cast[:1] if len(set(cast)) == 1 else cast))
 
 
-def _held(value: float, dtype: DType) -> float | int | bool:
+def _hold(value: float, dtype: DType) -> float | int | bool:
     if dtype.is_integer:
         return wrap_integer(dtype, int(value))
     return math.nan if value != value else rb.cast(value, dtype)  # one object, which equals itself
@@ -332,7 +332,7 @@ def _dynamic_update_slice(c: Context, i: Instruction, operands: Sequence[int]) -
     starts = _places(c, operands[0], sizes, operands[2:])
     if starts is None:
         return c.b.add(ops.DynamicUpdateSlice(), *operands)
-    return _replaced(c, operands[0], operands[1], list(zip(starts, sizes, strict=True)), 0)
+    return _replace(c, operands[0], operands[1], list(zip(starts, sizes, strict=True)), 0)
 
 
 def _places(c: Context, x: int, sizes: Sequence[int], operands: Sequence[int]) -> list[int] | None:
@@ -347,13 +347,13 @@ def _places(c: Context, x: int, sizes: Sequence[int], operands: Sequence[int]) -
     ]
 
 
-def _replaced(c: Context, x: int, update: int, blocks: Sequence[tuple[int, int]], axis: int) -> int:
+def _replace(c: Context, x: int, update: int, blocks: Sequence[tuple[int, int]], axis: int) -> int:
     """The operand with a block of it replaced: what stands before, the block, and what stands after, axis by axis."""
     if axis == len(blocks):
         return update
     start, size = blocks[axis]
     whole = int(str(c.b.type(x).shape[axis]))
-    inner = _replaced(c, rb.slice_axis(c.b, x, axis, start, start + size), update, blocks, axis + 1)
+    inner = _replace(c, rb.slice_axis(c.b, x, axis, start, start + size), update, blocks, axis + 1)
     before = [rb.slice_axis(c.b, x, axis, 0, start)] if start else []
     after = [rb.slice_axis(c.b, x, axis, start + size, whole)] if start + size < whole else []
     return rb.concatenate(c.b, [*before, inner, *after], axis)

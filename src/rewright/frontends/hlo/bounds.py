@@ -90,7 +90,7 @@ def clamp_starts(c: Context, op: ops.Gather, shape: Shape, indices: int) -> int:
     moved = [
         clamp(c, _like(c, part, 0), part, _like(c, part, limit)) for part, limit in zip(parts, limits, strict=True)
     ]
-    return _joined(c, moved, op.index_vector_dim, c.b.type(indices).shape)
+    return _join(c, moved, op.index_vector_dim, c.b.type(indices).shape)
 
 
 def drop_outside_blocks(c: Context, op: ops.Scatter, shape: Shape, indices: int, updates: int) -> tuple[int, int]:
@@ -102,13 +102,13 @@ def drop_outside_blocks(c: Context, op: ops.Scatter, shape: Shape, indices: int,
             return indices, updates
         parts, every = _held_inside(c, op, indices, limits)
         ends = [int(str(shape[axis])) for axis in op.scatter_dims_to_operand_dims]
-        kept = [_chosen(c, every, part, end) for part, end in zip(parts, ends, strict=True)]
-        return _joined(c, kept, op.index_vector_dim, c.b.type(indices).shape), updates
+        kept = [_choose(c, every, part, end) for part, end in zip(parts, ends, strict=True)]
+        return _join(c, kept, op.index_vector_dim, c.b.type(indices).shape), updates
     # Of a device: zero is added at the start of its part of a tensor.
     parts, every = _held_inside(c, op, indices, limits)
-    kept = [_chosen(c, every, part, 0) for part in parts]
-    moved = _joined(c, kept, op.index_vector_dim, c.b.type(indices).shape)
-    return moved, _masked(c, op, every, updates)
+    kept = [_choose(c, every, part, 0) for part in parts]
+    moved = _join(c, kept, op.index_vector_dim, c.b.type(indices).shape)
+    return moved, _mask(c, op, every, updates)
 
 
 def _blocks(c: Context, op: ops.Scatter, updates: int, rank: int) -> list[int]:
@@ -135,7 +135,7 @@ def _held_inside(c: Context, op: ops.Scatter, indices: int, limits: Sequence[int
     return parts, every
 
 
-def _chosen(c: Context, condition: int, x: int, otherwise: int) -> int:
+def _choose(c: Context, condition: int, x: int, otherwise: int) -> int:
     return rb.select(c.b, condition, x, _like(c, x, otherwise))
 
 
@@ -147,7 +147,7 @@ def _wide(c: Context, indices: int) -> int:
 _NARROW = (DType.I8, DType.U8, DType.I16, DType.U16)
 
 
-def _masked(c: Context, op: ops.Scatter, valid: int, updates: int) -> int:
+def _mask(c: Context, op: ops.Scatter, valid: int, updates: int) -> int:
     """Updates with zero where an index is out of range; the axes of indices are those that no window has."""
     shape = c.b.type(updates).shape
     axes = [axis for axis in range(len(shape)) if axis not in op.update_window_dims]
@@ -164,7 +164,7 @@ def _components(c: Context, indices: int, axis: int, count: int) -> list[int]:
     return [rb.reshape(c.b, rb.slice_axis(c.b, indices, axis, k, k + 1), rest) for k in range(count)]
 
 
-def _joined(c: Context, parts: Sequence[int], axis: int, shape: Shape) -> int:
+def _join(c: Context, parts: Sequence[int], axis: int, shape: Shape) -> int:
     if axis == len(shape):
         return parts[0]
     longer = (*shape[:axis], 1, *shape[axis + 1 :])

@@ -22,10 +22,10 @@ class FoldingBuilder(SimplifyingBuilder):
         position = super().add(op, *operands, span=span)
         node = self.node(position)
         if node.operands and isinstance(node.op, TensorOperator) and not isinstance(node.op, ops.Constant):
-            return self._folded(position)
+            return self._fold(position)
         return position
 
-    def _folded(self, position: int) -> int:
+    def _fold(self, position: int) -> int:
         node = self.node(position)
         constants = [self.node(operand).op for operand in node.operands]
         kinds = [node.type, *(self.type(operand) for operand in node.operands)]

@@ -49,10 +49,10 @@ def sort(c: Context, i: Instruction, operands: Sequence[int]) -> Value:
         step = c.b.add(ops.Sort(axis, descending, "indices"), key)
         order = step if order is None else gather_along(c.b, order, step, axis)
     assert order is not None
-    return tuple(_moved(c, operand, order, axis) for operand in operands)
+    return tuple(_move(c, operand, order, axis) for operand in operands)
 
 
-def _moved(c: Context, x: int, order: int, axis: int) -> int:
+def _move(c: Context, x: int, order: int, axis: int) -> int:
     form = c.b.affine(x)
     kind = c.b.type(x)
     own = form.coefficients if form is not None and form.constant == 0 else ()
@@ -112,7 +112,7 @@ def _keys(computation: Computation, count: int) -> list[tuple[int, bool]] | None
     if not 0 < len(own) <= _MOST_KEYS:
         return None
     given = [dict(zip(read, values, strict=True)) for values in product(_NUMBERS, repeat=len(read))]
-    cases = [(values, _evaluated(computation, values)) for values in given]
+    cases = [(values, _evaluate(computation, values)) for values in given]
     for order in _orders(own):
         if all(found is _before(values, order) for values, found in cases):
             return order
@@ -139,7 +139,7 @@ def _looks_for(computation: Computation) -> bool | None:
         return None
     found = {True, False}
     for values in product(_NUMBERS, repeat=4):
-        kept = _evaluated(computation, dict(enumerate(values)))
+        kept = _evaluate(computation, dict(enumerate(values)))
         (a, i), (b, j) = values[:2], values[2:]
         for largest in tuple(found):
             better = (a > b) if largest else (a < b)
@@ -157,7 +157,7 @@ def _parameters_read(computation: Computation) -> list[int]:
     return [place for place, parameter in enumerate(computation.parameters()) if parameter.name in used]
 
 
-def _evaluated(computation: Computation, given: dict[int, int]) -> Any:
+def _evaluate(computation: Computation, given: dict[int, int]) -> Any:
     """What a computation gives for numbers; raises UnsupportedOperator where it does not just compare and choose."""
     values: dict[str, Any] = {p.name: given.get(place, 0) for place, p in enumerate(computation.parameters())}
     for instruction in computation.in_order:

@@ -51,7 +51,7 @@ def lower(module: Module, devices: int | None = None, interface: Interface | Non
     try:
         replicas, partitions = (1, 1) if is_unpartitioned(module) else _counts(module, devices)
         count = replicas * partitions
-        graphs = tuple(_lowered(module, replicas, partitions, d, face) for d in range(count))
+        graphs = tuple(_lower(module, replicas, partitions, d, face) for d in range(count))
     except RecursionError:
         raise RewrightError("the module is nested too deeply; print it again") from None
     if len(graphs) == 1 and face.mesh is None:
@@ -72,13 +72,13 @@ def lower_device(module: Module, devices: int, device: int) -> Graph:
     try:
         replicas, partitions = _counts(module, devices)
         if replicas * partitions == 1:
-            replicas, partitions = _numbered(module, devices)
+            replicas, partitions = _number(module, devices)
         if replicas * partitions != devices:
             raise RewrightError(
                 f"the module is for {replicas * partitions} devices, as one of {devices} files; "
                 "give one file for each device, or the module of all devices alone"
             )
-        return _lowered(module, replicas, partitions, device, Interface())
+        return _lower(module, replicas, partitions, device, Interface())
     except RecursionError:
         raise RewrightError("the module is nested too deeply; print it again") from None
 
@@ -137,12 +137,12 @@ def _counts(module: Module, devices: int | None) -> tuple[int, int]:
         stated = 1, sharded.pop()
     if stated is None:
         named = [n for entry in _instructions(module) for n in _named_devices(entry)]
-        stated = _numbered(module, devices or max(named, default=0) + 1)
+        stated = _number(module, devices or max(named, default=0) + 1)
     _within(stated[0] * stated[1])
     return stated
 
 
-def _numbered(module: Module, count: int) -> tuple[int, int]:
+def _number(module: Module, count: int) -> tuple[int, int]:
     """The numbers of replicas and partitions among devices: collectives with channels are among partitions."""
     channel = any(entry.attribute("channel_id") is not None for entry in _instructions(module))
     return (1, count) if channel else (count, 1)
@@ -171,7 +171,7 @@ def _named_devices(instruction: Instruction) -> Iterator[int]:
             yield from group
 
 
-def _lowered(module: Module, replicas: int, partitions: int, device: int, face: Interface) -> Graph:
+def _lower(module: Module, replicas: int, partitions: int, device: int, face: Interface) -> Graph:
     builder = FoldingBuilder(module.name)
     unknowns = Unknowns(builder)
     context = Context(builder, module, unknowns, replicas, partitions, device, wraps=bits.wraps(module))

@@ -185,7 +185,7 @@ def read_literal(data: bytes, shape: Shape) -> tuple[float, ...] | None:
         return None
     found = numbers(fields, element.field, element.form) if element.form else integers(fields, element.field)
     if shape.element == "bf16":
-        found = _widened(found)
+        found = _widen(found)
     # The bytes of a literal lie as its own shape says, which need not be that of the instruction.
     return row_major(found, shape.sizes, read_shape(blob(fields, 1)).layout) if found else None
 
@@ -201,18 +201,18 @@ def write_literal(values: Sequence[float], shape: Shape) -> bytes:
         return write_fields(plain)
     if not element.form:
         return write_fields([*plain, *pack_integers(element.field, [int(value) for value in values])])
-    given = _narrowed(values) if shape.element == "bf16" else values
+    given = _narrow(values) if shape.element == "bf16" else values
     cast = [int(value) for value in given] if element.form in "bBhH" else given
     return write_fields([*plain, (element.field, BYTES, struct.pack(f"<{len(cast)}{element.form}", *cast))])
 
 
-def _widened(halves: Sequence[float]) -> tuple[float, ...]:
+def _widen(halves: Sequence[float]) -> tuple[float, ...]:
     """Numbers whose upper 16 bits are given."""
     raw = b"".join(struct.pack("<I", int(half) << 16) for half in halves)
     return tuple(entry[0] for entry in struct.iter_unpack("<f", raw))
 
 
-def _narrowed(values: Sequence[float]) -> list[int]:
+def _narrow(values: Sequence[float]) -> list[int]:
     """The upper 16 bits of float32 numbers, rounded to even."""
     bits = struct.unpack(f"<{len(values)}I", struct.pack(f"<{len(values)}f", *values))
     return [

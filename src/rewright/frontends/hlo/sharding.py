@@ -85,7 +85,7 @@ def placement(sharding: Sharding, shape: Shape, mesh: Mesh) -> Placement | None:
     if len(sharding.tiles) != len(shape):
         raise RewrightError(f"a sharding of {len(sharding.tiles)} axes on a tensor with {len(shape)}; print it again")
     runs = tuple(_runs(shape, sharding.tiles, places[rank]) for rank in range(mesh.size))
-    printed = tuple(_printed(mesh, axis, places, sharding) for axis in range(len(names)))
+    printed = tuple(_print(mesh, axis, places, sharding) for axis in range(len(names)))
     partial = tuple(name for name, text in zip(names, printed, strict=True) if text.startswith("Partial"))
     return Placement(runs, printed, partial)
 
@@ -112,7 +112,7 @@ def _runs(shape: Shape, tiles: Sequence[int], place: Sequence[int]) -> tuple[Axi
     return tuple((run,) if run[1] != 0 else () for run in own)
 
 
-def _printed(mesh: Mesh, axis: int, places: Sequence[tuple[int, ...]], sharding: Sharding) -> str:
+def _print(mesh: Mesh, axis: int, places: Sequence[tuple[int, ...]], sharding: Sharding) -> str:
     """What changes along one axis of the mesh, in DTensor notation, for the reader: the runs say what is meant."""
     name = mesh.axes[axis][0]
     group = mesh.group(0, (name,))
@@ -146,7 +146,7 @@ def factors(shardings: Sequence[Sharding], count: int) -> tuple[int, ...]:
     return tuple(high // low for low, high in pairwise(ends))[::-1]
 
 
-def _tiled(grid: Sequence[int], devices: Sequence[int], trailing: Sequence[str]) -> Sharding:
+def _tile(grid: Sequence[int], devices: Sequence[int], trailing: Sequence[str]) -> Sharding:
     if not grid or prod(grid) != len(devices) or len(trailing) > len(grid):
         raise RewrightError(f"a sharding with a grid of {list(grid)} and {len(devices)} devices; print it again")
     return Sharding("tiled", tuple(grid), tuple(devices), tuple(trailing))
@@ -155,7 +155,7 @@ def _tiled(grid: Sequence[int], devices: Sequence[int], trailing: Sequence[str])
 def of_message(fields: Fields, depth: int = 0) -> Sharding:
     """An ``OpSharding``; raises RewrightError for a malformed one."""
     if first(fields, 14) is not None:
-        return _named(message(fields, 14))
+        return _name(message(fields, 14))
     kind = _kind(integer(fields, 1))
     if kind == "tuple":
         if depth > _DEEPEST:
@@ -170,7 +170,7 @@ def of_message(fields: Fields, depth: int = 0) -> Sharding:
     trailing = tuple(map(_kind, integers(fields, 8)))
     if not trailing and integer(fields, 6):
         trailing = ("replicated",)
-    return _tiled(integers(fields, 3), devices, trailing)
+    return _tile(integers(fields, 3), devices, trailing)
 
 
 def to_message(sharding: Sharding) -> bytes:
@@ -186,7 +186,7 @@ def _kind(number: int) -> str:
     return _KINDS[number] if 0 <= number < len(_KINDS) else "unknown"
 
 
-def _named(fields: Fields) -> Sharding:
+def _name(fields: Fields) -> Sharding:
     """A ``NamedShardingProto``: for every axis of the tensor the axes of a mesh that split it."""
     mesh = mesh_of_message(message(fields, 2))
     split = [[part_of_message(axis) for axis in messages(entry, 1)] for entry in messages(fields, 3)]
@@ -194,7 +194,7 @@ def _named(fields: Fields) -> Sharding:
     kinds = [(kind, parts) for kind, parts in (("unreduced", unreduced), ("manual", manual)) if parts]
     lists: list[list[AxisPart]] = [*split, *(parts for _, parts in kinds)]
     sizes, devices = mesh.spread(lists)
-    return _tiled(sizes, devices, [*(kind for kind, _ in kinds), "replicated"])
+    return _tile(sizes, devices, [*(kind for kind, _ in kinds), "replicated"])
 
 
 _DEVICES = re.compile(r"\{devices=\[(?P<grid>[0-9,]+)\](?P<devices>[^\s}]+)(?P<rest>.*)\}", re.DOTALL)
@@ -220,7 +220,7 @@ def of_text(text: str, split: Callable[[str], list[str]]) -> Sharding:
         devices = iota_order(sizes, device_numbers(short["order"]) if short["order"] else range(len(sizes)))
     else:
         devices = device_numbers(found["devices"])
-    return _tiled(grid, devices, _trailing(found["rest"]))
+    return _tile(grid, devices, _trailing(found["rest"]))
 
 
 def _trailing(text: str) -> tuple[str, ...]:

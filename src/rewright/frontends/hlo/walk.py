@@ -40,12 +40,12 @@ class Walk:
         outer = self.c.b.span
         for instruction in computation.in_order:
             if instruction.name not in values and instruction.name in needed:
-                values[instruction.name] = self._located(computation, instruction, values)
+                values[instruction.name] = self._locate(computation, instruction, values)
         self.c.b.span = outer
         self._depth -= 1
         return values[computation.root]
 
-    def _located(self, computation: Computation, instruction: Instruction, values: dict[str, Value]) -> Value:
+    def _locate(self, computation: Computation, instruction: Instruction, values: dict[str, Value]) -> Value:
         self.c.step()
         span = self.c.module.span(instruction)
         if span.file or span.module_path:

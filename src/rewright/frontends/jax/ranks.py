@@ -38,10 +38,10 @@ def capture_ranks(
     devices = device_mesh(axes)
     try:
         with jax.set_mesh(devices):
-            traced = _traced(build, devices, backward)
+            traced = _trace(build, devices, backward)
     except CaptureError as error:
         try:  # a program with a mesh of its own making, with explicit axes say, must not run in another one
-            traced = _traced(build, devices, backward)
+            traced = _trace(build, devices, backward)
         except CaptureError:
             raise error from None
     module = replace(read(_partitioned(traced, axes)), name=traced.name)
@@ -51,12 +51,12 @@ def capture_ranks(
     return found
 
 
-def _traced(build: Build, devices: Any, backward: bool) -> Traced:
-    function, args, kwargs = _built(build, devices)
+def _trace(build: Build, devices: Any, backward: bool) -> Traced:
+    function, args, kwargs = _build(build, devices)
     return trace(function, args, kwargs, backward=backward)
 
 
-def _built(build: Build, devices: Any) -> tuple[Any, Sequence[Any], Mapping[str, Any]]:
+def _build(build: Build, devices: Any) -> tuple[Any, Sequence[Any], Mapping[str, Any]]:
     try:
         returned: Any = build(devices)
     except RewrightError:

@@ -44,7 +44,7 @@ def check(graph: Graph, traced: Traced, module: bytes, arguments: Any, store: St
     found = known.get(key)
     if found is None:
         try:
-            found = Outcome(_compared(graph, traced, arguments))
+            found = Outcome(_compare(graph, traced, arguments))
         except _NotRun as error:
             found = Outcome(None, str(error))
         known.put(key, found)
@@ -54,7 +54,7 @@ def check(graph: Graph, traced: Traced, module: bytes, arguments: Any, store: St
     return Validation(difference=found.difference, program=EQUAL)
 
 
-def _compared(graph: Graph, traced: Traced, arguments: Any) -> float:
+def _compare(graph: Graph, traced: Traced, arguments: Any) -> float:
     """The largest difference; raises CaptureError, and _NotRun.
 
     XLA computes in the dtypes of the program, where a rounding may turn a comparison over: only what differs on every
@@ -66,12 +66,12 @@ def _compared(graph: Graph, traced: Traced, arguments: Any) -> float:
     leaves, structure = jax.tree.flatten(arguments)
     if traced.kept and max(traced.kept) >= len(leaves):
         raise _NotRun("it has arguments that are no arrays")
-    compiled = _compiled(traced)
+    compiled = _compile(traced)
     draws = plan_draws(graph)
     failure: tuple[str, Difference] | None = None
     for seed in _SEEDS:
         inputs = _inputs(draws, graph, seed)
-        filled = _filled(leaves, traced, inputs)
+        filled = _fill(leaves, traced, inputs)
         try:
             args, kwargs = jax.tree.unflatten(structure, filled)
             expected: Sequence[Any] = jax.tree.leaves(compiled(*args, **kwargs))
@@ -119,7 +119,7 @@ def _not_run(graph: Graph) -> str:
     return "it is large" if len(graph) > _MOST_NODES or work(graph) > _MOST_WORK else ""
 
 
-def _compiled(traced: Traced) -> Any:
+def _compile(traced: Traced) -> Any:
     try:
         return traced.lowered.compile(compiler_options=_FAST)
     except Exception as error:
@@ -139,7 +139,7 @@ def _inputs(draws: Draws, graph: Graph, seed: int) -> dict[str, Array]:
     return draws.draw(seed, seed)
 
 
-def _filled(leaves: Sequence[Any], traced: Traced, inputs: Mapping[str, Array]) -> list[Any]:
+def _fill(leaves: Sequence[Any], traced: Traced, inputs: Mapping[str, Array]) -> list[Any]:
     """The arguments with drawn values; what the program does not read is zero."""
     found = [np.zeros(leaf.shape, leaf.dtype) if hasattr(leaf, "shape") else leaf for leaf in leaves]
     for place, name in zip(traced.kept, traced.inputs, strict=True):

@@ -21,7 +21,7 @@ def _in_flight(x: torch.Tensor, overwritten: str) -> torch.Tensor:
     return x.clone()
 
 
-def _posted(x: torch.Tensor) -> torch.Tensor:
+def _post(x: torch.Tensor) -> torch.Tensor:
     return x.clone()
 
 
@@ -41,7 +41,7 @@ def communication() -> Any:
     library.impl("send", _send, "CompositeExplicitAutograd")
     library.impl("recv", _receive, "CompositeExplicitAutograd")
     library.impl("in_flight", _in_flight, "CompositeExplicitAutograd")
-    library.impl("posted", _posted, "CompositeExplicitAutograd")
+    library.impl("posted", _post, "CompositeExplicitAutograd")
     operators: Any = torch.ops.rewright
     operators._rewright_library = library  # a library that is collected takes its operators with it
     for operator in (operators.send.default, operators.recv.default):

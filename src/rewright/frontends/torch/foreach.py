@@ -25,7 +25,7 @@ def foreach_decompositions() -> dict[Any, Callable[..., Any]]:
     for suffix in ("", "_"):
         functions |= {name + suffix: getattr(tensor, method + suffix) for name, method in methods.items()}
         add = getattr(tensor, "add" + suffix)
-        functions |= {"addcmul" + suffix: _added(add, tensor.mul), "addcdiv" + suffix: _added(add, tensor.div)}
+        functions |= {"addcmul" + suffix: _add(add, tensor.mul), "addcdiv" + suffix: _add(add, tensor.div)}
     powers: Any = torch.ops.aten._foreach_pow.ScalarAndTensor
     found: dict[Any, Callable[..., Any]] = {powers: _powers}
     for name, function in functions.items():
@@ -62,7 +62,7 @@ def _norm(x: torch.Tensor, order: float = 2, dtype: torch.dtype | None = None) -
     return torch.ops.aten.linalg_vector_norm.default(x, order, dtype=dtype)
 
 
-def _added(add: Any, combine: Any) -> Function:
+def _add(add: Any, combine: Any) -> Function:
     def function(x: torch.Tensor, left: torch.Tensor, right: torch.Tensor, scale: Any = 1) -> torch.Tensor:
         return add(x, combine(left, right) * scale)
 

@@ -257,7 +257,7 @@ class TracedGroup(_ProcessGroup):
     def gather(self, outputs: list[Tensors], inputs: Tensors, opts: Any = None) -> Handle:
         """The root's list becomes everybody's tensors."""
         for position, tensor in enumerate(inputs):
-            parts = self._gathered(tensor)
+            parts = self._gather(tensor)
             if opts.rootRank == self._own_rank:
                 for output, part in zip(outputs[position], parts, strict=True):
                     _write(output, part.view(output.shape))
@@ -283,7 +283,7 @@ class TracedGroup(_ProcessGroup):
     def allgather(self, outputs: list[Tensors], inputs: Tensors, opts: Any = None) -> Handle:
         """Every list becomes everybody's tensors."""
         for every, given in zip(outputs, inputs, strict=True):
-            for output, part in zip(every, self._gathered(given), strict=True):
+            for output, part in zip(every, self._gather(given), strict=True):
                 _write(output, part.view(output.shape))
         return Handle(outputs)
 
@@ -294,7 +294,7 @@ class TracedGroup(_ProcessGroup):
     @_outermost
     def reduce_scatter_single(self, output: torch.Tensor, given: torch.Tensor, opts: Any = None) -> Handle:
         """The output becomes this rank's chunk along axis 0 of the reduction."""
-        _write(output, self._scattered(_flat(given), opts).view(output.shape))
+        _write(output, self._scatter(_flat(given), opts).view(output.shape))
         return Handle([output])
 
     _reduce_scatter_base = reduce_scatter_single  # its name before PyTorch 2.13
@@ -315,7 +315,7 @@ class TracedGroup(_ProcessGroup):
                     f"reduce_scatter of tensors of shapes {[tuple(p.shape) for p in every]} is uneven; use equal shapes"
                 )
             stacked = torch.stack([part.detach() for part in every])
-            _write(output, self._scattered(stacked, opts).view(output.shape))
+            _write(output, self._scatter(stacked, opts).view(output.shape))
         return Handle(outputs)
 
     @_outermost
@@ -401,11 +401,11 @@ class TracedGroup(_ProcessGroup):
         scaled, kind = _reduction(tensor, opts)
         return self._call("all_reduce", scaled, kind)
 
-    def _scattered(self, tensor: torch.Tensor, opts: Any) -> torch.Tensor:
+    def _scatter(self, tensor: torch.Tensor, opts: Any) -> torch.Tensor:
         scaled, kind = _reduction(tensor, opts)
         return self._call("reduce_scatter_tensor", scaled, kind, self._own_size)
 
-    def _gathered(self, tensor: torch.Tensor) -> Sequence[torch.Tensor]:
+    def _gather(self, tensor: torch.Tensor) -> Sequence[torch.Tensor]:
         every = self._call("all_gather_into_tensor", _flat(tensor), self._own_size)
         return every.chunk(self._own_size) if tensor.dim() else every.unbind()
 

@@ -101,22 +101,22 @@ def capture_ranks(
         traced = trace_rank(build, axes, rank, backward=backward, dynamic=dynamic)
         if calls is not None:
             calls.add(traced.trace.program)
-        return _lowered(traced)
+        return _lower(traced)
 
     def checked() -> list[Validation]:
         return [] if calls is None else [calls.record()]
 
     if axes.size > fitting.LARGEST and not all_ranks:
-        fitted = _fitted(one, axes)
+        fitted = _fit(one, axes)
         if fitted is not None:
-            return _assembled(fitted, axes, checked())
+            return _assemble(fitted, axes, checked())
     if jobs > 1 and axes.size > 1:
-        return _assembled(*_forked(one, checked, axes, jobs))
+        return _assemble(*_fork(one, checked, axes, jobs))
     lowered = [one(rank) for rank in range(axes.size)]
-    return _assembled(lowered, axes, checked())
+    return _assemble(lowered, axes, checked())
 
 
-def _fitted(one: Callable[[int], _Lowered], mesh: Mesh) -> list[_Lowered] | None:
+def _fit(one: Callable[[int], _Lowered], mesh: Mesh) -> list[_Lowered] | None:
     """What all ranks have, from some of them; None where these differ in more than affine numbers."""
 
     waits: list[Waits] = []
@@ -154,7 +154,7 @@ def trace_rank(
 ) -> TracedRank:
     """The trace of one rank of a mesh, before lowering; raises CaptureError."""
     with without_network(), as_rank(rank, mesh) as device_mesh:
-        target, args, kwargs = _built(build, device_mesh, rank)
+        target, args, kwargs = _build(build, device_mesh, rank)
         traced = trace(target, args, kwargs, backward=backward, dynamic=dynamic, groups=groups, rank=rank)
         with unset_fake_temporarily():
             inputs, outputs = _placements(traced, mesh, rank)
@@ -168,10 +168,10 @@ def _run_together(
     programs: list[TracedProgram] = []
 
     def one(rank: int, device_mesh: DeviceMesh, exchange: Exchange) -> _Lowered:
-        target, args, kwargs = _built(build, device_mesh, rank)
+        target, args, kwargs = _build(build, device_mesh, rank)
         traced = run(target, args, kwargs, backward=backward, groups=groups, rank=rank, memory=exchange.memory)
         inputs, outputs = _placements(traced, mesh, rank)
-        lowered = _lowered(TracedRank(traced, inputs, outputs, count_collectives(traced)))
+        lowered = _lower(TracedRank(traced, inputs, outputs, count_collectives(traced)))
         programs.append(traced.program)
         if calls is None or ranks == "threads":
             return lowered
@@ -181,10 +181,10 @@ def _run_together(
     with without_network():
         lowered = run_together(one, mesh, ranks)
     if calls is None:
-        return _assembled(lowered, mesh, [])
+        return _assemble(lowered, mesh, [])
     for program in programs:
         calls.add(program)
-    return _assembled(lowered, mesh, [calls.record(), *(rank.checked for rank in lowered if rank.checked is not None)])
+    return _assemble(lowered, mesh, [calls.record(), *(rank.checked for rank in lowered if rank.checked is not None)])
 
 
 def count_collectives(traced: Trace) -> int:
@@ -194,7 +194,7 @@ def count_collectives(traced: Trace) -> int:
     return sum(target.startswith(prefixes) and "wait_tensor" not in target for target in targets)
 
 
-def _built(build: Build, device_mesh: DeviceMesh, rank: int) -> tuple[Any, Sequence[Any], Mapping[str, Any]]:
+def _build(build: Build, device_mesh: DeviceMesh, rank: int) -> tuple[Any, Sequence[Any], Mapping[str, Any]]:
     try:
         returned: Any = build(device_mesh)
     except RewrightError:
@@ -223,13 +223,13 @@ def _read(reader: SpecReader, specs: Mapping[str, Any]) -> dict[str, RankPlaceme
     return {name: placement for name, placement in found.items() if placement is not None}
 
 
-def _lowered(traced: TracedRank) -> _Lowered:
+def _lower(traced: TracedRank) -> _Lowered:
     graph = with_metadata(lower(traced.trace.program), traced.trace)
     outputs = {name: placement for name, placement in traced.outputs.items() if name in graph.outputs}
     return _Lowered(graph, traced.inputs, outputs, traced.trace.notes, traced.collectives, traced.trace.waits)
 
 
-def _assembled(ranks: Sequence[_Lowered], mesh: Mesh, checked: Sequence[Validation]) -> RankProgram:
+def _assemble(ranks: Sequence[_Lowered], mesh: Mesh, checked: Sequence[Validation]) -> RankProgram:
     """The program of lowered ranks; what was checked of them is reported once, with the first one."""
     notes = list(dict.fromkeys(note for rank in ranks for note in rank.notes))
     if mesh.size > 1 and not any(rank.collectives for rank in ranks):
@@ -291,10 +291,10 @@ def _common(tables: Sequence[Mapping[str, RankPlacement]]) -> dict[str, Placemen
     }
 
 
-def _forked(
+def _fork(
     one: Callable[[int], _Lowered], checked: Callable[[], list[Validation]], mesh: Mesh, jobs: int
 ) -> tuple[list[_Lowered], Mesh, list[Validation]]:
-    """What :func:`_assembled` takes, from forked processes that each do every ``jobs``-th rank."""
+    """What :func:`_assemble` takes, from forked processes that each do every ``jobs``-th rank."""
     size = mesh.size
     context = multiprocessing.get_context("fork")  # build functions are closures, which other start methods cannot send
     workers: list[tuple[Any, Any]] = []

@@ -242,9 +242,9 @@ class Tracing:
         mode = get_proxy_mode()
         assert mode is not None
         with self.recorder.record(mode.tracer, self.owners.named_modules()):
-            return self._exchanged(values)
+            return self._exchange(values)
 
-    def _exchanged(self, values: list[torch.Tensor]) -> list[torch.Tensor]:
+    def _exchange(self, values: list[torch.Tensor]) -> list[torch.Tensor]:
         """The results of the program with these values in place of its inputs."""
         pieces = zip(self.inputs, values, strict=True)
         every = {n: from_local(self.specs[n], complexes.outer(v, self.inputs[n])) for n, v in pieces}
@@ -259,7 +259,7 @@ class Tracing:
         parameters = {n: trained[first] for n, first in self.canonical.items()}
         buffers = {n: every[first] for n, first in self.canonical_buffer.items()}
         remembered: Tensors = {}
-        with self.owners.substitute(parameters, buffers), self._optimized(parameters, every, remembered):
+        with self.owners.substitute(parameters, buffers), self._optimize(parameters, every, remembered):
             self._execute(given, {**trained, **{n: given[n] for n in self._differentiable()}})
         written = {n: t for n, t in exchanged.items() if version(t, held[n]) != before[n]}
         self.results.named |= {f"updated:{n}": t for n, t in {**written, **remembered}.items()}
@@ -272,7 +272,7 @@ class Tracing:
         """The results of the program by name, run by PyTorch on these inputs, which it may write."""
         self.results = _Results()
         with unset_fake_temporarily(), self._surroundings():
-            found = self._exchanged([values[name] for name in self.inputs])
+            found = self._exchange([values[name] for name in self.inputs])
         return dict(zip((*self.results.named, *self.results.untold), found, strict=True))
 
     @contextmanager
@@ -288,7 +288,7 @@ class Tracing:
         ):
             yield
 
-    def _optimized(
+    def _optimize(
         self, parameters: Mapping[str, torch.Tensor], every: Tensors, results: Tensors
     ) -> AbstractContextManager[None]:
         """With optimizers that hold what stands in for parameters and for their state."""

@@ -120,7 +120,7 @@ def notes(ranks: Sequence[Waits]) -> tuple[str, ...]:
     why = play.stuck() if _has_messages(calls) else ""
     if why:
         return (f"{why}: that ends only where messages are kept until they are received; begin both before waiting",)
-    return _crossed(calls, groups) if _has_several(calls) else ()
+    return _cross(calls, groups) if _has_several(calls) else ()
 
 
 def have_equal_order(ranks: Sequence[Waits]) -> bool:
@@ -212,7 +212,7 @@ def _has_several(ranks: Sequence[Sequence[Call]]) -> bool:
     return any(call.kind == "collective" and call.tag for calls in ranks for call in calls)
 
 
-def _crossed(ranks: Sequence[Sequence[Call]], groups: Sequence[Sequence[Group]]) -> tuple[str, ...]:
+def _cross(ranks: Sequence[Sequence[Call]], groups: Sequence[Sequence[Group]]) -> tuple[str, ...]:
     """Calls that meet on one of several groups of the same ranks although other lines call them."""
     several = {call.ranks for calls in ranks for call in calls if call.kind == "collective" and call.tag}
     met: defaultdict[tuple[tuple[int, ...], int], dict[int, list[Call]]] = defaultdict(lambda: defaultdict(list))

@@ -100,13 +100,13 @@ def comparison(direction: str, x: Facts, y: Facts) -> Facts:
     if direction == "NE":
         return domain.subtract(domain.of_values([1]), replace(comparison("EQ", x, y), exact=False))
     nan = x.nan or y.nan
-    always, never = _ordered(direction, x, y)
+    always, never = _order(direction, x, y)
     if never:
         return domain.of_values([False])
     return domain.of_values([True]) if always and not nan else TRUTH
 
 
-def _ordered(direction: str, x: Facts, y: Facts) -> tuple[bool, bool]:
+def _order(direction: str, x: Facts, y: Facts) -> tuple[bool, bool]:
     """Whether a comparison of elements that are not NaN always holds, and whether it never does."""
     is_apart = x.top < y.bottom or y.top < x.bottom
     if direction == "EQ":

@@ -135,7 +135,7 @@ def _row_write(b: SimplifyingBuilder, x: int, selection: Selection, updates: int
     value = b.uniform(x)
     if value is not None:
         return write_rows(b, kind_x, value, index, updates, kind)
-    here = _chosen(b, kind_x, index)
+    here = _choose(b, kind_x, index)
     if kind == "sum":
         return _changed(b, ops.Add(), x, here, updates)
     change = _change(b, x, index, updates)
@@ -148,13 +148,13 @@ def write_rows(
     b: GraphBuilder, kind: TensorType, value: float | int | bool, index: int, updates: int, how: ScatterKind
 ) -> int:
     """(n, m) elements equal to ``value`` with ``updates[i]`` written or added at ``[i, index[i]]``."""
-    here = _chosen(b, kind, index)
+    here = _choose(b, kind, index)
     base = rb.splat(b, value, kind.shape, kind.dtype)
     spread = rb.broadcast_along(b, updates, kind.shape, 0)
     return b.add(ops.Select(), here, rb.add(b, spread, base) if how == "sum" else spread, base)
 
 
-def _chosen(b: GraphBuilder, kind: TensorType, index: int) -> int:
+def _choose(b: GraphBuilder, kind: TensorType, index: int) -> int:
     """Whether an element of (n, m) is the one at ``[i, index[i]]``."""
     ramp = rb.iota(b, kind.shape, 1, b.type(index).dtype)
     return b.add(ops.Compare("EQ"), ramp, rb.broadcast_along(b, index, kind.shape, 0))

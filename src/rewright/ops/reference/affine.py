@@ -120,13 +120,13 @@ def _movement(op: Operator, known: Sequence[Affine], types: Sequence[TensorType]
             spread[axis] = coefficient
         return Affine(form.constant, tuple(spread))
     if isinstance(op, ops.Reshape):
-        return _reshaped(form, types[0].shape, result.shape)
+        return _reshape(form, types[0].shape, result.shape)
     if isinstance(op, ops.Transpose):
         return Affine(form.constant, tuple(form.coefficients[axis] for axis in op.permutation))
     if isinstance(op, ops.Slice):
-        return _sliced(op, form, result.shape)
+        return _slice(op, form, result.shape)
     if isinstance(op, ops.Concatenate):
-        return _joined(op.dimension, known, types, result.shape)
+        return _join(op.dimension, known, types, result.shape)
     if isinstance(op, ops.ReduceWindow) and op.kind == "sum":
         return _prefix_sum(op, form, types[0].shape)
     return None
@@ -139,7 +139,7 @@ def _prefix_sum(op: ops.ReduceWindow, form: Affine, shape: Shape) -> Affine | No
     return _clean(form.constant, [form.constant * int(a == axis) for a in range(len(shape))], shape)
 
 
-def _reshaped(form: Affine, source: Shape, target: Shape) -> Affine | None:
+def _reshape(form: Affine, source: Shape, target: Shape) -> Affine | None:
     if form.is_uniform:
         return Affine(form.constant, (0,) * len(target))
     wide = [(size, c) for size, c in zip(source, form.coefficients, strict=True) if size != 1]
@@ -149,7 +149,7 @@ def _reshaped(form: Affine, source: Shape, target: Shape) -> Affine | None:
     return Affine(form.constant, tuple(0 if size == 1 else next(left) for size in target))
 
 
-def _sliced(op: ops.Slice, form: Affine, shape: Shape) -> Affine | None:
+def _slice(op: ops.Slice, form: Affine, shape: Shape) -> Affine | None:
     constant = form.constant
     for start, coefficient in zip(op.start, form.coefficients, strict=True):
         if coefficient and not isinstance(start, int):
@@ -158,7 +158,7 @@ def _sliced(op: ops.Slice, form: Affine, shape: Shape) -> Affine | None:
     return _clean(constant, [c * s for c, s in zip(form.coefficients, op.stride, strict=True)], shape)
 
 
-def _joined(axis: int, known: Sequence[Affine], types: Sequence[TensorType], shape: Shape) -> Affine | None:
+def _join(axis: int, known: Sequence[Affine], types: Sequence[TensorType], shape: Shape) -> Affine | None:
     offsets: list[int] = [0]
     for kind in types[:-1]:
         size = kind.shape[axis]

@@ -52,7 +52,7 @@ def convolution(b: GraphBuilder, x: int, kernel: int, window: Window) -> int:
     with rb.scope(b, "convolution"):
         shape = b.type(kernel).shape
         if window.tiles(shape, b.type(x).shape):
-            return _tiled(b, x, kernel)
+            return _tile(b, x, kernel)
         padding = tuple((p, p) for p in window.padding)
         ones = (1,) * len(padding)
         return b.add(ops.Convolution(window.strides, padding, ones, window.dilation, window.groups), x, kernel)
@@ -73,7 +73,7 @@ def _within(spatial: int) -> tuple[int, ...]:
     return tuple(3 + 2 * axis for axis in range(spatial))
 
 
-def _tiled(b: GraphBuilder, x: int, kernel: int) -> int:
+def _tile(b: GraphBuilder, x: int, kernel: int) -> int:
     shape = b.type(kernel).shape
     spatial = len(shape) - 2
     blocks = _blocks(b, x, shape[2:])
@@ -92,10 +92,10 @@ def input_gradient(b: GraphBuilder, gradient: int, shape: Shape, kernel: int, wi
             for axis in range(spatial):
                 order += [1 + axis, spatial + 2 + axis]
             return rb.reshape(b, rb.transpose(b, product, order), shape)
-        return _transposed(b, gradient, shape, kernel, window)
+        return _transpose(b, gradient, shape, kernel, window)
 
 
-def _transposed(b: GraphBuilder, gradient: int, shape: Shape, kernel: int, window: Window) -> int:
+def _transpose(b: GraphBuilder, gradient: int, shape: Shape, kernel: int, window: Window) -> int:
     """A convolution of the gradient, its elements put ``strides`` apart, with the kernel reversed."""
     sizes = b.type(kernel).shape
     spatial = len(sizes) - 2

@@ -146,7 +146,7 @@ def absorb(op: ops.DotGeneral, left: Operand, right: Operand) -> tuple[ops.DotGe
     lhs_free, rhs_free = op.free_axes(len(left.groups), len(right.groups))
     lefts = [x for x in left.earlier() if _in_order(x.flat(lhs_free))]
     rights = [y for y in right.earlier() if _in_order(y.flat(rhs_free))]
-    pairs = [pair for x, y in itertools.product(lefts, rights) if (pair := _matched(op, x, y))]
+    pairs = [pair for x, y in itertools.product(lefts, rights) if (pair := _match(op, x, y))]
     x, y = max(pairs, key=lambda pair: len(pair[0].shape) + len(pair[1].shape), default=(left, right))
     if (x, y) == (left, right):
         return None
@@ -160,7 +160,7 @@ def _in_order(axes: Group) -> bool:
     return all(a < b for a, b in itertools.pairwise(axes))
 
 
-def _matched(op: ops.DotGeneral, x: Operand, y: Operand) -> tuple[Operand, Operand] | None:
+def _match(op: ops.DotGeneral, x: Operand, y: Operand) -> tuple[Operand, Operand] | None:
     """Both operands with batch and contracting axes that agree, where need be after merging those that do not."""
     pairs = list(zip(op.lhs_batch + op.lhs_contracting, op.rhs_batch + op.rhs_contracting, strict=True))
     different = [(a, b) for a, b in pairs if x.sizes(a) != y.sizes(b)]

@@ -241,10 +241,10 @@ def _places(window: Sequence[tuple[Dim, Dim]], shapes: Sequence[Shape], looked_u
             strides.append((axis, stride))
         yield ((constant, tuple(strides)), *((0, ()) for _ in looked_up[1:]))
     if len(window) <= _MOST_ARRANGED:
-        yield from _arranged(window, tuple(range(len(window))), looked_up)
+        yield from _arrange(window, tuple(range(len(window))), looked_up)
 
 
-def _arranged(window: Sequence[tuple[Dim, Dim]], axes: tuple[int, ...], looked_up: Shape) -> Iterator[Access]:
+def _arrange(window: Sequence[tuple[Dim, Dim]], axes: tuple[int, ...], looked_up: Shape) -> Iterator[Access]:
     """All ways in which a window's axes, in any order and neighbours merged, fill the axes of a result."""
     if not looked_up:
         if not axes:
@@ -257,7 +257,7 @@ def _arranged(window: Sequence[tuple[Dim, Dim]], axes: tuple[int, ...], looked_u
             strides = [product([window[axis][1] for axis in chosen[k + 1 :]]) for k in range(count)]
             start = sum((-window[axis][0] * n for axis, n in zip(chosen, strides, strict=True)), start=cast(Dim, 0))
             index = start, tuple(sorted(zip(chosen, strides, strict=True)))
-            for rest in _arranged(window, tuple(axis for axis in axes if axis not in chosen), looked_up[1:]):
+            for rest in _arrange(window, tuple(axis for axis in axes if axis not in chosen), looked_up[1:]):
                 yield (index, *rest)
 
 

@@ -55,27 +55,27 @@ def findings(
     original = case
     for _ in range(_MOST_ROUNDS):
         spots = spots_of(case, proof, ran) if locate or not ran.is_different else []
-        here = _told(case, proof, ran, spots)
+        here = _tell(case, proof, ran, spots)
         if not (spots and suggest and ran.is_different):
-            return _merged(found, [] if found else here), _notes(found)
+            return _merge(found, [] if found else here), _notes(found)
         if found and _is_at_cut(case, spots[0]):
             # What the ranks should hold at an earlier place was guessed, and not well enough to go on from there.
-            return _merged(found, []), _notes(found)
+            return _merge(found, []), _notes(found)
         step = _step(case, proof, ran, spots[0], deadline, len(found))
         first = _in(original.program, case.program, here[0])
         if step.mended is not None:
             first = replace(first, suggestion=step.mended.repair.text, also=step.mended.also)
         elif found and not _is_shown(case, ran, spots[0]):
             # Behind a failure that was taken as mended, only what values or a repair show is told.
-            return _merged(found, []), _notes(found)
+            return _merge(found, []), _notes(found)
         if step.case is None or step.proof is None:
-            return _merged(found, [first] if found else [first, *here[1:]]), _notes([*found, first])
+            return _merge(found, [first] if found else [first, *here[1:]]), _notes([*found, first])
         found.append(first)
         case, proof = step.case, step.proof
         if not proof.failed:
-            return _merged(found, []), _notes(found)
+            return _merge(found, []), _notes(found)
         ran = conclude_from_values(case, compare(case), proof)
-    return _merged(found, []), (*_notes(found), f"the search ended after {_MOST_ROUNDS} failures; mend these first")
+    return _merge(found, []), (*_notes(found), f"the search ended after {_MOST_ROUNDS} failures; mend these first")
 
 
 def _in(original: RankProgram, mended: RankProgram, finding: Finding) -> Finding:
@@ -152,7 +152,7 @@ def _repair_there(case: Case, proof: Proof, ran: Ran, spot: Spot, cut: Cut, dead
     return everywhere(at, there, deadline) or there
 
 
-def _told(case: Case, proof: Proof, ran: Ran, spots: Sequence[Spot]) -> list[Finding]:
+def _tell(case: Case, proof: Proof, ran: Ran, spots: Sequence[Spot]) -> list[Finding]:
     """The findings of one run: its places, and outputs that no place explains."""
     localiser = Localiser(proof.lifter, proof.sequential, proof.ranks)
     places = [spot.finding.where for spot in spots]
@@ -173,7 +173,7 @@ def _told(case: Case, proof: Proof, ran: Ran, spots: Sequence[Spot]) -> list[Fin
     return found
 
 
-def _merged(first: Sequence[Finding], rest: Sequence[Finding]) -> tuple[Finding, ...]:
+def _merge(first: Sequence[Finding], rest: Sequence[Finding]) -> tuple[Finding, ...]:
     """Findings of one kind at one source line as one, which names the modules of the others."""
     found: dict[tuple[object, ...], Finding] = {}
     for number, finding in enumerate((*first, *rest)):

@@ -131,7 +131,7 @@ class Contest:
         try:
             ran = self._run(draw)
         except ExecutionFailed as error:
-            return self._failed(draw, error)
+            return self._fail(draw, error)
         except RewrightError:
             return None
         if ran is None:
@@ -184,16 +184,16 @@ class Contest:
             masks = [
                 mask & (own | ~np.isfinite(part.held)) for mask, own, part in zip(masks, clear, ran.parts, strict=True)
             ]
-        every, masks = masks, self._claimed(ran, masks)
+        every, masks = masks, self._claim(ran, masks)
         if not any(mask.any() for mask in masks):
             left_out = any(mask.any() for mask in every)
-            return self._contradiction("unclaimed", draw, ran, _shown(ran.parts, every)) if left_out else None
+            return self._contradiction("unclaimed", draw, ran, _show(ran.parts, every)) if left_out else None
         pairs = list(zip(self._graphs, self._all_values(ran), strict=True))
         if draw.kind in RARE:
             masks = self._within_floats(ran, masks, pairs)
             if not any(mask.any() for mask in masks):
                 return None
-        return self._explained(draw, ran, _shown(ran.parts, masks), pairs)
+        return self._explain(draw, ran, _show(ran.parts, masks), pairs)
 
     def _within_floats(
         self, ran: _Ran, masks: Sequence[Array], pairs: Sequence[tuple[Graph, Mapping[int, Array]]]
@@ -210,7 +210,7 @@ class Contest:
             masks = [m & np.isfinite(part.expected + part.held) for m, part in zip(masks, ran.parts, strict=True)]
         return masks
 
-    def _explained(
+    def _explain(
         self,
         draw: Draw,
         ran: _Ran,
@@ -223,13 +223,13 @@ class Contest:
         if not found and not np.isfinite([part.expected[where], part.held[where]]).all():
             found = [(g, p) for g, held in pairs for p in undefined_nodes(g, held, poles=draw.kind in RARE)]
         if found:
-            named = _named(*found[0])
+            named = _name(*found[0])
             told = f"where {named} has no finite result"
             return self._contradiction("undefined", draw, ran, shown, told, _condition(*found[0]))
         wrapped = [(g, p) for g, held in pairs for p in wrapping(g, held)]
         if wrapped:
             graph, position = wrapped[0]
-            named, kind = _named(graph, position), graph.nodes[position].type.dtype.value
+            named, kind = _name(graph, position), graph.nodes[position].type.dtype.value
             told = f"where {named} does not fit {kind} and wraps"
             return self._contradiction(
                 "wrapped", draw, ran, shown, told, sentence(graph.nodes[position], WRAPS.format(kind))
@@ -249,7 +249,7 @@ class Contest:
         if not changed:
             return None
         digits = min(shortest(graph, whole_nodes(graph)) for graph in self._graphs)
-        masks = self._claimed(ran, [clearly_differing(part, _CLEAR * 2.0**-digits) for part in found])
+        masks = self._claim(ran, [clearly_differing(part, _CLEAR * 2.0**-digits) for part in found])
         if not any(mask.any() for mask in masks):
             return None
         graph, position = min(changed, key=lambda pair: shortest(pair[0], [pair[1]]))
@@ -258,9 +258,9 @@ class Contest:
         most = f"{2 ** DIGITS[node.type.dtype]:,}"
         told = f"where {passing}, which holds all of them up to {most} only"
         condition = f"no number is larger than {most} where {passing}"
-        return self._contradiction("rounded", draw, ran, _shown(found, masks), told, condition)
+        return self._contradiction("rounded", draw, ran, _show(found, masks), told, condition)
 
-    def _claimed(self, ran: _Ran, masks: Sequence[Array]) -> list[Array]:
+    def _claim(self, ran: _Ran, masks: Sequence[Array]) -> list[Array]:
         """The differences that the verdict says anything about."""
         if self.unclaimed is None or not any(mask.any() for mask in masks):
             return list(masks)
@@ -293,7 +293,7 @@ class Contest:
         defined = not np.isnan(left)
         return Contradiction(cause, draw, reason, example, condition, defined, ran.inputs, self.twin)
 
-    def _failed(self, draw: Draw, error: ExecutionFailed) -> Contradiction:
+    def _fail(self, draw: Draw, error: ExecutionFailed) -> Contradiction:
         inputs = self.twin.draws.draw(draw.seed, draw.trial, kind=draw.kind)
         name = next(iter(self.twin.sequential.outputs))
         example = Counterexample.of(inputs, name, (), (math.nan, math.nan), draw.seed)
@@ -301,7 +301,7 @@ class Contest:
         return Contradiction("failed", draw, reason, example, inputs=inputs, twin=self.twin)
 
 
-def _shown(found: Sequence[Part], masks: Sequence[Array]) -> tuple[Part, tuple[int, ...]]:
+def _show(found: Sequence[Part], masks: Sequence[Array]) -> tuple[Part, tuple[int, ...]]:
     """The element that shows the difference best: one that both programs have a number for, where there is one."""
     for finite in (True, False):
         for part, mask in zip(found, masks, strict=True):
@@ -320,6 +320,6 @@ def _condition(graph: Graph, position: int) -> str:
     )
 
 
-def _named(graph: Graph, position: int) -> str:
+def _name(graph: Graph, position: int) -> str:
     node = graph.nodes[position]
     return f"`{node.op.name}` at {node.span}"

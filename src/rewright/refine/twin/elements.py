@@ -93,14 +93,14 @@ def unexplained_elements(found: Sequence[Part], again: Callable[[int], list[Part
         if not any(mask.any() for mask in masks):
             break
         for number, (part, other) in enumerate(zip(found, again(seed), strict=True)):
-            reach[number] = np.maximum(reach[number], _moved(part, other))
+            reach[number] = np.maximum(reach[number], _move(part, other))
             # What is not a number differs from every number, unless rounding makes numbers of it.
             with np.errstate(all="ignore"):
                 masks[number] &= ~(part.gap <= _TIMES * reach[number]) & (reach[number] < np.inf)
     return masks
 
 
-def _moved(part: Part, other: Part) -> Array:
+def _move(part: Part, other: Part) -> Array:
     """How far both elements are from where they were; infinitely far where there is a number on one side alone."""
     with np.errstate(all="ignore"):
         moved = [

@@ -106,9 +106,9 @@ class Twin:
 
     def rescale(self, placements: Mapping[str, Placement]) -> dict[str, Placement]:
         """Placements of outputs at the sizes of the programs that the twin was made from, at those of the twin."""
-        return {name: self._resized(name, p) for name, p in placements.items() if name in self.sequential.outputs}
+        return {name: self._resize(name, p) for name, p in placements.items() if name in self.sequential.outputs}
 
-    def _resized(self, name: str, placement: Placement) -> Placement:
+    def _resize(self, name: str, placement: Placement) -> Placement:
         shape = self.sequential.nodes[self.sequential.outputs[name]].type.shape
         return self.resize(name, placement, shape, self.program.mesh)
 

@@ -18,11 +18,11 @@ _PREFIX = "unspecified:"
 
 def as_inputs(program: RankProgram) -> RankProgram:
     """The program with every read of unwritten memory as an input that the sequential program does not have."""
-    graphs = tuple(map(_given, program.graphs))
+    graphs = tuple(map(_give, program.graphs))
     return program if graphs == program.graphs else replace(program, graphs=graphs)
 
 
-def _given(graph: Graph) -> Graph:
+def _give(graph: Graph) -> Graph:
     for position, node in enumerate(graph.nodes):
         if isinstance(node.op, ops.CustomCall) and node.op.is_unspecified:
             graph = with_input(graph, position, f"{_PREFIX}{position}")

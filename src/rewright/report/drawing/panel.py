@@ -97,7 +97,7 @@ def _box(panel: Panel, position: int, left: float, shift: int, side: str, pair: 
     x, y = left + panel.layout.x[position] - width / 2, _y(panel.layout.layer[position], shift)
     kind = "input" if isinstance(node.op, ops.Input) else "collective" if isinstance(node.op, ops.Collective) else "op"
     focus = " focus" if position == panel.shown.focus else ""
-    title, place = (_shortened(line, width) for line in _lines(node, panel.names.get(position)))
+    title, place = (_shorten(line, width) for line in _lines(node, panel.names.get(position)))
     linked = "" if pair is None else f' data-pair="{pair}"'
     details = [f"%{position} {node.op.name}", str(node.type), str(node.span), node.span.module_path]
     hint = escape("\n".join(line for line in details if line))
@@ -114,6 +114,6 @@ def _box(panel: Panel, position: int, left: float, shift: int, side: str, pair: 
     )
 
 
-def _shortened(text: str, width: float) -> str:
+def _shorten(text: str, width: float) -> str:
     fits = int((width - _PADDING) / _LETTER) + 2
     return text if len(text) <= fits else f"{text[: fits // 2 - 1]}…{text[-(fits // 2) :]}"

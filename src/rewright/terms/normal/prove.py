@@ -223,7 +223,7 @@ class _Proof:
                 where = " and ".join(f"{'' if polarity else 'not '}({guard})" for guard, polarity in found.path[-4:])
                 sizes = {k: v for k, v in (found.sizes or {}).items() if k in self.given.sorts}
                 raise _Open(f"left is {_short(found.left)} and right is {_short(found.right)} where {where}", sizes)
-            self._defined(left.needs, right.needs, values)
+            self._define(left.needs, right.needs, values)
 
     def _index(self, shape: Sequence[Polynomial]) -> tuple[Polynomial, ...]:
         """A fresh index in range; along an axis of size one it is zero."""
@@ -237,7 +237,7 @@ class _Proof:
             index.append(symbol(name))
         return tuple(index)
 
-    def _defined(self, left: list[Need], right: list[Need], values: tuple[Value, Value]) -> None:
+    def _define(self, left: list[Need], right: list[Need], values: tuple[Value, Value]) -> None:
         """Each side is defined where the other is."""
         for side, wanted, given, other in (("right", right, left, values[0]), ("left", left, right, values[1])):
             missing = unmet(self.context, wanted, given)

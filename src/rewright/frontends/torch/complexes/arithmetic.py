@@ -48,7 +48,7 @@ def _spread(factor: Any) -> Any:
     return factor.unsqueeze(-1) if isinstance(factor, torch.Tensor) else factor
 
 
-def _joined(real: Part, imaginary: Part, like: tuple[Part, ...]) -> Complex:
+def _join(real: Part, imaginary: Part, like: tuple[Part, ...]) -> Complex:
     """The parts of a result; one of them may be a number."""
     tensor = next(x for x in (real, imaginary, *like) if isinstance(x, torch.Tensor))
     full = [x if isinstance(x, torch.Tensor) else torch.full_like(tensor, x) for x in (real, imaginary)]
@@ -60,7 +60,7 @@ def _product(func: Any, x: Any, y: Any) -> Complex:
         scaled, factor = (x, y) if isinstance(x, Complex) else (y, x)
         return Complex(func(scaled.plain, _spread(factor)))
     (a, b), (c, d) = _pair(x), _pair(y)
-    return _joined(a * c - b * d, a * d + b * c, (a, c))
+    return _join(a * c - b * d, a * d + b * c, (a, c))
 
 
 def _quotient(func: Any, x: Any, y: Any, **keywords: Any) -> Complex:
@@ -70,7 +70,7 @@ def _quotient(func: Any, x: Any, y: Any, **keywords: Any) -> Complex:
         return Complex(func(x.plain, _spread(y)))
     (a, b), (c, d) = _pair(x), _pair(y)
     square = c * c + d * d
-    return _joined((a * c + b * d) / square, (b * c - a * d) / square, (a, c))
+    return _join((a * c + b * d) / square, (b * c - a * d) / square, (a, c))
 
 
 def _inverse(func: Any, x: Complex) -> Complex:
@@ -82,10 +82,10 @@ def _sum(func: Any, x: Any, y: Any, alpha: Any = 1) -> Complex:
     if isinstance(alpha, complex):
         raise UnsupportedOperator("a sum with a complex factor; multiply before")
     (a, b), (c, d) = _pair(x), _pair(y)
-    return _joined(_added(func, a, c, alpha), _added(func, b, d, alpha), (a, b, c, d))
+    return _join(_add(func, a, c, alpha), _add(func, b, d, alpha), (a, b, c, d))
 
 
-def _added(func: Any, a: Part, b: Part, alpha: float) -> Part:
+def _add(func: Any, a: Part, b: Part, alpha: float) -> Part:
     if isinstance(a, torch.Tensor):
         return func(a, b, alpha=alpha)
     signed = -alpha * b if func.overloadpacket is _aten.sub else alpha * b
@@ -96,7 +96,7 @@ def _by_parts(func: Any, x: Complex) -> Complex:
     return x.with_parts(func(x.parts))
 
 
-def _conjugated(func: Any, x: Complex) -> Complex:
+def _conjugate(func: Any, x: Complex) -> Complex:
     real, imaginary = real_and_imaginary(x)
     return join_parts(real, -imaginary)
 
@@ -151,20 +151,20 @@ def _matrix_product(func: Any, x: Complex, y: Complex) -> Complex:
     return join_parts(func(a, c) - func(b, d), func(a, d) + func(b, c))
 
 
-def _folded(func: Any, x: Complex, axes: int | Sequence[int] | None = None, keepdim: bool = False, **_: Any) -> Complex:
+def _fold(func: Any, x: Complex, axes: int | Sequence[int] | None = None, keepdim: bool = False, **_: Any) -> Complex:
     every = list(range(x.dim())) if axes is None or axes == [] else [axes] if isinstance(axes, int) else list(axes)
     parts = [part if not every else func.overloadpacket(part, every, keepdim) for part in real_and_imaginary(x)]
     return join_parts(parts[0], parts[1])
 
 
-def _selected(func: Any, condition: torch.Tensor, x: Any, y: Any) -> Complex:
+def _select(func: Any, condition: torch.Tensor, x: Any, y: Any) -> Complex:
     parts = zip(_pair(x), _pair(y), strict=True)
     real, imaginary = (torch.where(condition, a, b) for a, b in parts)
     return join_parts(real, imaginary)
 
 
-def _filled(func: Any, x: Complex, mask: torch.Tensor, value: Any) -> Complex:
-    return _selected(func, mask, value, x)
+def _fill(func: Any, x: Complex, mask: torch.Tensor, value: Any) -> Complex:
+    return _select(func, mask, value, x)
 
 
 def _power(func: Any, x: Complex, exponent: Any) -> Complex:
@@ -205,8 +205,8 @@ FUNCTIONS.update(
         _aten.sub.Scalar: _sum,
         _aten.neg: _by_parts,
         _aten._conj: _shown_conjugated,
-        _aten.conj_physical: _conjugated,
-        _aten._conj_physical: _conjugated,
+        _aten.conj_physical: _conjugate,
+        _aten._conj_physical: _conjugate,
         _aten.copy: _copy,
         _aten.zero: _zero,
         _aten.view_as_real: _real_parts,
@@ -223,9 +223,9 @@ FUNCTIONS.update(
         _aten.bmm: _matrix_product,
         _aten.mv: _matrix_product,
         _aten.dot: _matrix_product,
-        _aten.sum: _folded,
-        _aten.mean: _folded,
-        _aten.where.self: _selected,
-        _aten.masked_fill: _filled,
+        _aten.sum: _fold,
+        _aten.mean: _fold,
+        _aten.where.self: _select,
+        _aten.masked_fill: _fill,
     }
 )

@@ -25,7 +25,7 @@ def _along(x: torch.Tensor, axis: int, matrix: torch.Tensor) -> torch.Tensor:
     return (x.movedim(axis, -1) @ matrix).movedim(-1, axis)
 
 
-def _transformed(x: Complex, axis: int, forward: bool) -> Complex:
+def _transform(x: Complex, axis: int, forward: bool) -> Complex:
     real, imaginary = real_and_imaginary(x)
     cosine, sine = _turns(x.shape[axis], real)
     sine = -sine if forward else sine
@@ -44,7 +44,7 @@ def complex_to_complex(func: Any, x: Complex, dim: Sequence[int], normalization:
     """The transform over some axes."""
     factor = _scale([x.shape[axis] for axis in dim], normalization)
     for axis in dim:
-        x = _transformed(x, axis % x.dim(), forward)
+        x = _transform(x, axis % x.dim(), forward)
     return Complex(x.plain * factor)
 
 

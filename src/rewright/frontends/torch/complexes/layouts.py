@@ -13,7 +13,7 @@ from rewright.ir.errors import UnsupportedOperator
 _aten: Any = torch.ops.aten
 
 
-def _sized(func: Any, x: Complex, sizes: Sequence[Any], **keywords: Any) -> Complex:
+def _size(func: Any, x: Complex, sizes: Sequence[Any], **keywords: Any) -> Complex:
     return x.with_parts(func(x.parts, [*sizes, 2], **keywords))
 
 
@@ -21,7 +21,7 @@ def _along(func: Any, x: Complex, axis: int = 0, *rest: Any, **keywords: Any) ->
     return x.with_parts(func(x.parts, axis_of(axis, x.dim()), *rest, **keywords))
 
 
-def _parted(func: Any, x: Complex, sizes: Any, axis: int = 0) -> list[Complex]:
+def _part(func: Any, x: Complex, sizes: Any, axis: int = 0) -> list[Complex]:
     return [x.with_parts(part) for part in func(x.parts, sizes, axis_of(axis, x.dim()))]
 
 
@@ -29,11 +29,11 @@ def _new_axis(func: Any, x: Complex, axis: int) -> Complex:
     return x.with_parts(func(x.parts, axis_of(axis, x.dim() + 1)))
 
 
-def _swapped(func: Any, x: Complex, first: int, second: int) -> Complex:
+def _swap(func: Any, x: Complex, first: int, second: int) -> Complex:
     return x.with_parts(func(x.parts, axis_of(first, x.dim()), axis_of(second, x.dim())))
 
 
-def _permuted(func: Any, x: Complex, order: Sequence[int]) -> Complex:
+def _permute(func: Any, x: Complex, order: Sequence[int]) -> Complex:
     return x.with_parts(func(x.parts, [*(axis_of(a, x.dim()) for a in order), x.dim()]))
 
 
@@ -41,7 +41,7 @@ def _looked_up(func: Any, x: Complex, indices: Sequence[Any]) -> Complex:
     return x.with_parts(func(x.parts, indices))
 
 
-def _gathered(func: Any, x: Complex, axis: int, index: torch.Tensor, **keywords: Any) -> Complex:
+def _gather(func: Any, x: Complex, axis: int, index: torch.Tensor, **keywords: Any) -> Complex:
     both = index.unsqueeze(-1).expand(*index.shape, 2)
     return x.with_parts(func(x.parts, axis_of(axis, x.dim()), both, **keywords))
 
@@ -51,7 +51,7 @@ def _together(func: Any, every: Sequence[Complex], axis: int = 0) -> Complex:
     return Complex(func([x.plain for x in every], axis_of(axis, rank)))
 
 
-def _filled(func: Any, x: Complex, *sizes: Any, **keywords: Any) -> Complex:
+def _fill(func: Any, x: Complex, *sizes: Any, **keywords: Any) -> Complex:
     """Zeros or ones; of the second part a one is zero."""
     keywords = {key: value for key, value in keywords.items() if key not in ("dtype", "memory_format")}
     found = func(x.parts, *([*size, 2] for size in sizes), **keywords)
@@ -60,7 +60,7 @@ def _filled(func: Any, x: Complex, *sizes: Any, **keywords: Any) -> Complex:
     return Complex(found)
 
 
-def _padded(func: Any, x: Complex, pad: Sequence[int], value: float = 0) -> Complex:
+def _pad(func: Any, x: Complex, pad: Sequence[int], value: float = 0) -> Complex:
     if value:
         raise UnsupportedOperator("padding of complex numbers with other than zero; pad their parts")
     return x.with_parts(func(x.parts, [0, 0, *pad]))
@@ -71,13 +71,13 @@ def _put_back(func: Any, x: Complex, sizes: Sequence[int], axis: int, *rest: Any
     return x.with_parts(func(x.parts, [*sizes, 2], axis_of(axis, len(sizes)), *rest))
 
 
-def _turned(func: Any, x: Complex, *rest: Any, **keywords: Any) -> Complex:
+def _turn(func: Any, x: Complex, *rest: Any, **keywords: Any) -> Complex:
     """Axes counted from the end, in a list: flips and rolls."""
     *before, axes = rest
     return x.with_parts(func(x.parts, *before, [axis_of(axis, x.dim()) for axis in axes], **keywords))
 
 
-def _copied(func: Any, x: Complex, **keywords: Any) -> Complex:
+def _copy(func: Any, x: Complex, **keywords: Any) -> Complex:
     keywords.pop("memory_format", None)
     if func.overloadpacket is _aten._to_copy:
         dtype = keywords.get("dtype")
@@ -89,40 +89,40 @@ def _copied(func: Any, x: Complex, **keywords: Any) -> Complex:
 
 FUNCTIONS.update(
     {
-        _aten.view: _sized,
-        _aten._unsafe_view: _sized,
-        _aten.reshape: _sized,
-        _aten.expand: _sized,
+        _aten.view: _size,
+        _aten._unsafe_view: _size,
+        _aten.reshape: _size,
+        _aten.expand: _size,
         _aten.slice: _along,
         _aten.select: _along,
         _aten.narrow: _along,
         _aten.index_select: _along,
         _aten.squeeze.dim: _along,
-        _aten.chunk: _parted,
-        _aten.split: _parted,
-        _aten.split_with_sizes: _parted,
+        _aten.chunk: _part,
+        _aten.split: _part,
+        _aten.split_with_sizes: _part,
         _aten.unsqueeze: _new_axis,
-        _aten.transpose: _swapped,
-        _aten.permute: _permuted,
-        _aten.flip: _turned,
-        _aten.roll: _turned,
+        _aten.transpose: _swap,
+        _aten.permute: _permute,
+        _aten.flip: _turn,
+        _aten.roll: _turn,
         _aten.index: _looked_up,
-        _aten.gather: _gathered,
+        _aten.gather: _gather,
         _aten.cat: _together,
         _aten.stack: _together,
-        _aten.clone: _copied,
-        _aten.detach: _copied,
-        _aten.alias: _copied,
-        _aten.lift_fresh: _copied,
-        _aten._to_copy: _copied,
-        _aten.zeros_like: _filled,
-        _aten.ones_like: _filled,
-        _aten.new_zeros: _filled,
-        _aten.new_ones: _filled,
-        _aten.constant_pad_nd: _padded,
+        _aten.clone: _copy,
+        _aten.detach: _copy,
+        _aten.alias: _copy,
+        _aten.lift_fresh: _copy,
+        _aten._to_copy: _copy,
+        _aten.zeros_like: _fill,
+        _aten.ones_like: _fill,
+        _aten.new_zeros: _fill,
+        _aten.new_ones: _fill,
+        _aten.constant_pad_nd: _pad,
         _aten.slice_backward: _put_back,
         _aten.select_backward: _put_back,
-        _aten.resolve_conj: _copied,
-        _aten.resolve_neg: _copied,
+        _aten.resolve_conj: _copy,
+        _aten.resolve_neg: _copy,
     }
 )

@@ -60,7 +60,7 @@ class Complex(torch.Tensor):
                 f"{func} of complex numbers is not supported; compute with their parts (torch.view_as_real)"
             )
         result = function(returning, *args, **(kwargs or {}))
-        return result if returning is func else _written(args[0], result)
+        return result if returning is func else _write(args[0], result)
 
 
 def _returning(func: Any) -> Any:
@@ -73,7 +73,7 @@ def _returning(func: Any) -> Any:
     return found
 
 
-def _written(target: Any, result: Any) -> Any:
+def _write(target: Any, result: Any) -> Any:
     """A tensor after other elements were written into its memory."""
     if not isinstance(target, Complex) or not isinstance(result, Complex):
         raise UnsupportedOperator("writing complex numbers among real ones is not supported; compute with their parts")

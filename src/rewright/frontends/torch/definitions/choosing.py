@@ -23,7 +23,7 @@ def _back(x: torch.Tensor, found: torch.Tensor, dim: int, keepdim: bool) -> torc
     return found.movedim(-1, axis_of(x, dim)) if keepdim else found.squeeze(-1)
 
 
-def _chosen(x: torch.Tensor, dim: int, keepdim: bool, values: torch.Tensor, indices: torch.Tensor) -> Chosen:
+def _choose(x: torch.Tensor, dim: int, keepdim: bool, values: torch.Tensor, indices: torch.Tensor) -> Chosen:
     return _back(x, values, dim, keepdim), _back(x, indices, dim, keepdim)
 
 
@@ -39,7 +39,7 @@ def median_along(x: torch.Tensor, dim: int, keepdim: bool = False) -> Chosen:
         some = none.any(-1, keepdim=True)
         value = torch.where(some, math.nan, value)
         index = torch.where(some, none.long().argmax(-1, keepdim=True), index)
-    return _chosen(x, dim, keepdim, value, index)
+    return _choose(x, dim, keepdim, value, index)
 
 
 @DEFINITIONS.define("median.default")
@@ -55,7 +55,7 @@ def nanmedian_along(x: torch.Tensor, dim: int, keepdim: bool = False) -> Chosen:
     values, indices = torch.sort(line, dim=-1)
     count = torch.isnan(line).logical_not().sum(-1, keepdim=True)
     middle = ((count - 1).clamp(min=0)) // 2
-    return _chosen(x, dim, keepdim, values.gather(-1, middle), indices.gather(-1, middle))
+    return _choose(x, dim, keepdim, values.gather(-1, middle), indices.gather(-1, middle))
 
 
 @DEFINITIONS.define("nanmedian.default")
@@ -72,7 +72,7 @@ def mode(x: torch.Tensor, dim: int = -1, keepdim: bool = False) -> Chosen:
     counts = (ordered.unsqueeze(-1) == ordered.unsqueeze(-2)).sum(-1)
     first = (counts == counts.amax(-1, keepdim=True)).long().argmax(-1, keepdim=True)
     place = first + counts.gather(-1, first).clamp(min=1) - 1
-    return _chosen(x, dim, keepdim, ordered.gather(-1, place), indices.gather(-1, place))
+    return _choose(x, dim, keepdim, ordered.gather(-1, place), indices.gather(-1, place))
 
 
 @DEFINITIONS.define("logcumsumexp.default")

@@ -182,7 +182,7 @@ def _vector(v: torch.Tensor, k: int) -> torch.Tensor:
     return torch.cat([zeros, one, below], -1)
 
 
-def _mirrored(c: torch.Tensor, vector: torch.Tensor, tau: torch.Tensor) -> torch.Tensor:
+def _mirror(c: torch.Tensor, vector: torch.Tensor, tau: torch.Tensor) -> torch.Tensor:
     """``(I - tau v v') C``."""
     shares = (vector.unsqueeze(-1) * c).sum(-2)
     return c - vector.unsqueeze(-1) * (tau.unsqueeze(-1) * shares).unsqueeze(-2)
@@ -194,7 +194,7 @@ def householder_product(v: torch.Tensor, tau: torch.Tensor) -> torch.Tensor:
     rows, columns = v.shape[-2:]
     q = torch.eye(rows, columns, dtype=v.dtype, device=v.device).expand(v.shape)
     for k in reversed(range(count_of(tau.shape[-1]))):
-        q = _mirrored(q, _vector(v, k), tau[..., k])
+        q = _mirror(q, _vector(v, k), tau[..., k])
     return q
 
 
@@ -207,7 +207,7 @@ def ormqr(
         return ormqr(v, tau, c.mT, True, not transpose).mT
     count = count_of(tau.shape[-1])
     for k in range(count) if transpose else reversed(range(count)):
-        c = _mirrored(c, _vector(v, k), tau[..., k])
+        c = _mirror(c, _vector(v, k), tau[..., k])
     return c
 
 

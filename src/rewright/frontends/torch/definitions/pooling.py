@@ -18,7 +18,7 @@ def _spans(size: int, count: int) -> list[range]:
     return [range(k * size // count, -(-(k + 1) * size // count)) for k in range(count)]
 
 
-def _averaged(x: torch.Tensor, axis: int, count: int) -> torch.Tensor:
+def _average(x: torch.Tensor, axis: int, count: int) -> torch.Tensor:
     """Means over spans of an axis."""
     parts = [x.narrow(axis, span.start, len(span)).mean(axis) for span in _spans(x.shape[axis], count)]
     return torch.stack(parts, axis) if parts else x.narrow(axis, 0, 0)
@@ -41,7 +41,7 @@ def adaptive_avg_pool(x: torch.Tensor, output_size: Sequence[int]) -> torch.Tens
     """Means over boxes, one axis after the other."""
     first = x.dim() - len(output_size)
     for axis, count in enumerate(output_size, first):
-        x = _averaged(x, axis, count)
+        x = _average(x, axis, count)
     return x
 
 
@@ -92,7 +92,7 @@ DEFINITIONS.define("adaptive_max_pool2d.default")(_largest(2))
 DEFINITIONS.define("adaptive_max_pool3d.default")(_largest(3))
 
 
-def _returned(count: int) -> Callable[..., torch.Tensor]:
+def _give(count: int) -> Callable[..., torch.Tensor]:
     def backward(gradient: torch.Tensor, x: torch.Tensor, *rest: Any) -> torch.Tensor:
         """Every gradient goes to the place that its maximum was at."""
         indices: torch.Tensor = rest[-1]
@@ -104,5 +104,5 @@ def _returned(count: int) -> Callable[..., torch.Tensor]:
     return backward
 
 
-DEFINITIONS.define("adaptive_max_pool2d_backward.default")(_returned(2))
-DEFINITIONS.define("adaptive_max_pool3d_backward.default", "max_pool3d_with_indices_backward.default")(_returned(3))
+DEFINITIONS.define("adaptive_max_pool2d_backward.default")(_give(2))
+DEFINITIONS.define("adaptive_max_pool3d_backward.default", "max_pool3d_with_indices_backward.default")(_give(3))

@@ -16,7 +16,7 @@ _CUBIC = 2
 """The interpolation of the sixteen elements around a point of a plane; it clips their places, not the point."""
 
 
-def _reflected(place: torch.Tensor, low: float, high: float) -> torch.Tensor:
+def _reflect(place: torch.Tensor, low: float, high: float) -> torch.Tensor:
     """A place thrown back at both ends."""
     if low == high:
         return torch.zeros_like(place)
@@ -32,11 +32,11 @@ def _place(grid: torch.Tensor, size: int, padding_mode: int, align_corners: bool
     place = (grid + 1) / 2 * (size - 1) if align_corners else ((grid + 1) * size - 1) / 2
     if padding_mode == 2:
         ends = (0.0, size - 1.0) if align_corners else (-0.5, size - 0.5)
-        place = _reflected(place, *ends)
-    return _clipped(place, size - 1) if padding_mode else place
+        place = _reflect(place, *ends)
+    return _clip(place, size - 1) if padding_mode else place
 
 
-def _clipped(place: torch.Tensor, last: int) -> torch.Tensor:
+def _clip(place: torch.Tensor, last: int) -> torch.Tensor:
     """A place kept on the axis, NaN at its start; unlike that of ``clamp``, the derivative is zero at both ends."""
     return torch.where((place > 0) & (place < last), place, place.detach().nan_to_num(0.0).clamp(0, last))
 
@@ -80,7 +80,7 @@ def _read(x: torch.Tensor, places: list[torch.Tensor]) -> torch.Tensor:
     return torch.where(inside.unsqueeze(1), found.movedim(-1, 1), 0.0)
 
 
-def _interpolated(target: Any) -> Callable[..., torch.Tensor]:
+def _interpolate(target: Any) -> Callable[..., torch.Tensor]:
     def forward(x: torch.Tensor, *rest: Any) -> torch.Tensor:
         """PyTorch's decomposition; of bytes its kernel computes with weights that it rounds to integers."""
         if x.dtype is torch.uint8:
@@ -92,4 +92,4 @@ def _interpolated(target: Any) -> Callable[..., torch.Tensor]:
 
 for _name in ("upsample_bilinear2d", "upsample_bicubic2d"):
     for _overload in ("default", "vec"):
-        DEFINITIONS.define(f"{_name}.{_overload}")(_interpolated(getattr(getattr(torch.ops.aten, _name), _overload)))
+        DEFINITIONS.define(f"{_name}.{_overload}")(_interpolate(getattr(getattr(torch.ops.aten, _name), _overload)))

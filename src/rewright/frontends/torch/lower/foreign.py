@@ -61,8 +61,8 @@ def foreign(b: GraphBuilder, node: torch.fx.Node, arguments: Sequence[Any], keyw
     given = {key: value for key, value in keywords.items() if key not in _PLACES}
     call: Call = (
         str(target),
-        tuple(_written(b, a) for a in arguments),
-        tuple((key, _written(b, value)) for key, value in given.items()),
+        tuple(_write(b, a) for a in arguments),
+        tuple((key, _write(b, value)) for key, value in given.items()),
     )
     value = example(node)
     if isinstance(value, (tuple, list)):
@@ -104,21 +104,21 @@ def _result(b: GraphBuilder, call: Call, index: int, value: Any) -> Any:
         return Complex(_Place(None, call, index))
     calls: list[Any] = []
     operands: list[int] = []
-    _ordered(call, calls, operands, {})
+    _order(call, calls, operands, {})
     text = json.dumps(calls)
     return Tensor.fresh(
         b.add(ops.CustomCall(TARGET, (("calls", text),), (type_of(value),) * (index + 1), index), *operands)
     )
 
 
-def _written(b: GraphBuilder, argument: Any) -> Any:
+def _write(b: GraphBuilder, argument: Any) -> Any:
     """An argument that says all: tensors by place, the others as what JSON can hold."""
     if isinstance(argument, Tensor):
         return _Place(argument.read(b))
     if isinstance(argument, Complex):
         return argument.place
     if isinstance(argument, (list, tuple)):
-        return tuple(_written(b, item) for item in cast("Sequence[Any]", argument))
+        return tuple(_write(b, item) for item in cast("Sequence[Any]", argument))
     if type(argument) in _KINDS:
         return (_KINDS[type(argument)], str(argument).removeprefix("torch."))
     if isinstance(argument, complex):
@@ -128,7 +128,7 @@ def _written(b: GraphBuilder, argument: Any) -> Any:
     raise UnsupportedOperator(f"an argument of it is a {type(argument).__name__}")
 
 
-def _ordered(call: Call, calls: list[Any], operands: list[int], known: dict[Call, int]) -> int:
+def _order(call: Call, calls: list[Any], operands: list[int], known: dict[Call, int]) -> int:
     """The number of a call in a list of calls, to which it and what it needs are added."""
     if call in known:
         return known[call]
@@ -136,7 +136,7 @@ def _ordered(call: Call, calls: list[Any], operands: list[int], known: dict[Call
     def place(value: Any) -> Any:
         if isinstance(value, _Place):
             if value.call is not None:
-                return {"call": _ordered(value.call, calls, operands, known), "result": value.result}
+                return {"call": _order(value.call, calls, operands, known), "result": value.result}
             assert value.node is not None
             if value.node not in operands:
                 operands.append(value.node)

@@ -38,9 +38,9 @@ class PlacingBuilder(SimplifyingBuilder):
             self.span = span
         found = self._empty(op, operands)
         if found is None:
-            found = self._computed(op, operands)
+            found = self._compute(op, operands)
         if found is None and isinstance(op, _FOLDED):
-            found = self._placed(op, operands)
+            found = self._place(op, operands)
         return super().add(op, *operands, span=span) if found is None else found
 
     def _empty(self, op: Operator, operands: Sequence[int]) -> int | None:
@@ -72,38 +72,38 @@ class PlacingBuilder(SimplifyingBuilder):
             return None
         if isinstance(node.op, (ops.Constant, ops.Iota)):
             return node.op.execute([], np.float64)
-        return self._executed(node.op, node.operands)
+        return self._execute(node.op, node.operands)
 
-    def _executed(self, op: Operator, operands: Sequence[int]) -> Array | None:
+    def _execute(self, op: Operator, operands: Sequence[int]) -> Array | None:
         if not isinstance(op, TensorOperator) or isinstance(op, (ops.Collective, ops.Input)):
             return None
         values = [self.known(operand) for operand in operands]
         given = [value for value in values if value is not None]
         return op.execute(given, np.float64) if len(given) == len(values) else None
 
-    def _computed(self, op: Operator, operands: Sequence[int]) -> int | None:
+    def _compute(self, op: Operator, operands: Sequence[int]) -> int | None:
         """A constant in place of a lookup, a scatter or a sort of constants; other arithmetic is folded already."""
         if not operands or isinstance(op, (ops.Collective, ops.Input)) or not isinstance(op, TensorOperator):
             return None
         kind = op.infer([self.type(operand) for operand in operands])
         if not _is_small_integer(kind) or any(self.affine(operand) is not None for operand in operands[:1]):
             return None
-        value = self._executed(op, operands)
+        value = self._execute(op, operands)
         if value is None:
             return None
         position = _constant(self, kind, value)
         self._known[position] = value
         return position
 
-    def _placed(self, op: ops.Gather | ops.Scatter, operands: Sequence[int]) -> int | None:
+    def _place(self, op: ops.Gather | ops.Scatter, operands: Sequence[int]) -> int | None:
         indices = self.known(operands[1])
         if indices is None or not all(_is_small(self.type(operand)) for operand in operands):
             return None
         if isinstance(op, ops.Gather):
             return self._read(operands[0], op.execute([_numbers(self.type(operands[0])), indices], np.float64))
-        return self._written(op, operands, indices)
+        return self._write(op, operands, indices)
 
-    def _written(self, op: ops.Scatter, operands: Sequence[int], indices: Array) -> int | None:
+    def _write(self, op: ops.Scatter, operands: Sequence[int], indices: Array) -> int | None:
         """A scatter as a sum of reads of its updates, or as reads of both where updates replace."""
         target, _, updates = operands
         layers = _layers(op, self.type(target), indices, self.type(updates))
@@ -130,7 +130,7 @@ class PlacingBuilder(SimplifyingBuilder):
         root, there = self._origin(source)
         places = np.where(places < 0, -1, there.reshape(-1)[places])
         parts = _Pieces(_numbers(self.type(root))).cut(places)
-        return None if parts is None else self._assembled(root, parts)
+        return None if parts is None else self._assemble(root, parts)
 
     def _origin(self, position: int) -> tuple[int, Array]:
         """The tensor that a node only moves elements of, and the place there of each of its elements.
@@ -147,10 +147,10 @@ class PlacingBuilder(SimplifyingBuilder):
             self._origins[position] = found
         return self._origins[position]
 
-    def _assembled(self, source: int, part: _Part) -> int:
+    def _assemble(self, source: int, part: _Part) -> int:
         kind = self.type(source)
         if isinstance(part, _Joined):
-            return super().add(ops.Concatenate(part.axis), *(self._assembled(source, p) for p in part.parts))
+            return super().add(ops.Concatenate(part.axis), *(self._assemble(source, p) for p in part.parts))
         if part.start is None:
             zero = 0 if kind.dtype.is_integer else 0.0
             return super().add(ops.Constant(TensorType(part.shape, kind.dtype), (zero,)))

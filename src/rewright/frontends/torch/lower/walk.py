@@ -54,7 +54,7 @@ class Walk:
             elif node.op == "output":
                 result = self._argument(node.args[0])
             else:
-                self.values[node] = self._located(node)
+                self.values[node] = self._locate(node)
         return result
 
     def _attribute(self, module: torch.fx.GraphModule, node: torch.fx.Node) -> Any:
@@ -75,7 +75,7 @@ class Walk:
             return {key: self._argument(item) for key, item in cast("Mapping[Any, Any]", argument).items()}
         return argument
 
-    def _located(self, node: torch.fx.Node) -> Any:
+    def _locate(self, node: torch.fx.Node) -> Any:
         """Lower a node; errors name it and its source line."""
         span = self.spans(node)
         self.c.b.span = span
@@ -127,7 +127,7 @@ class Walk:
             return self._inline(arguments[place], arguments[place + 1 :])
         tensors = [x for x in pytree.tree_leaves((arguments, keywords)) if isinstance(x, Tensor)]
         if not is_known(call.operator) or _reads_more(call):
-            return self._decomposed(call, tensors)
+            return self._decompose(call, tensors)
         try:
             result = self.lowering.lower(call, arguments, keywords)
             self.lowering.check(call, result)
@@ -136,16 +136,16 @@ class Walk:
             if (is_view or self.opaque) and not isinstance(error, NotCovered):
                 raise
             return self._otherwise(call, tensors, error)
-        return self._communicated(call, arguments, result)
+        return self._communicate(call, arguments, result)
 
     def _otherwise(self, call: FxCall, tensors: list[Tensor], error: RewrightError) -> Any:
         """A call that its own lowering refuses, by PyTorch's decomposition; the error where that is refused too."""
         try:
-            return self._decomposed(call, tensors)
+            return self._decompose(call, tensors)
         except (UnsupportedOperator, TypeMismatch):
             raise error from None
 
-    def _communicated(self, call: FxCall, arguments: list[Any], result: Any) -> Any:
+    def _communicate(self, call: FxCall, arguments: list[Any], result: Any) -> Any:
         """The result; of a collective that may be read before it is waited for, what is in its memory until then."""
         if not call.operator.startswith(_COLLECTIVES):
             return result
@@ -166,7 +166,7 @@ class Walk:
             self.c.leave(before)
         return result
 
-    def _decomposed(self, call: FxCall, tensors: list[Tensor]) -> Any:
+    def _decompose(self, call: FxCall, tensors: list[Tensor]) -> Any:
         """An operator without a lowering of its own, by PyTorch's decomposition into others."""
         inner = decompose.decomposition(call.node, defined=not self.opaque)
         if inner is None:

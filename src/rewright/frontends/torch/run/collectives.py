@@ -39,14 +39,14 @@ def compute_result(name: str, args: Sequence[Any], parts: Tensors, position: int
     if name == "broadcast":
         return parts[int(args[1])].clone()
     if name == "all_to_all_single":
-        return _exchanged(list(args[1]), parts, position, sent)
+        return _exchange(list(args[1]), parts, position, sent)
     if name == "shard_dim_alltoall":
         gather, shard = int(args[1]), int(args[2])
         return torch.cat([part.chunk(len(parts), shard)[position] for part in parts], gather).contiguous()
     raise CaptureError(f"the collective {name} cannot be run among threads; use one of torch.distributed's own")
 
 
-def _exchanged(receive: list[int], parts: Tensors, position: int, sent: Sequence[Any]) -> torch.Tensor:
+def _exchange(receive: list[int], parts: Tensors, position: int, sent: Sequence[Any]) -> torch.Tensor:
     pieces = [torch.split(part, list(sizes))[position] for part, sizes in zip(parts, sent, strict=True)]
     for member, (piece, expected) in enumerate(zip(pieces, receive, strict=True)):
         if piece.shape[0] != expected:

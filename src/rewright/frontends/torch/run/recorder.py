@@ -96,7 +96,7 @@ class Recorder(TorchDispatchMode):
         if replacement is not None:
             with self:
                 return replacement(*args, **kwargs)
-        return self._recorded(func, args, kwargs)
+        return self._record(func, args, kwargs)
 
     def _replacement(self, func: Any, args: Any) -> Callable[..., Any] | None:
         """What to run instead of an operator, if anything."""
@@ -111,7 +111,7 @@ class Recorder(TorchDispatchMode):
             return _BY_MASK[func]
         return None
 
-    def _recorded(self, func: Any, args: Any, kwargs: Any) -> Any:
+    def _record(self, func: Any, args: Any, kwargs: Any) -> Any:
         given = [x for x in tree_leaves((args, kwargs)) if isinstance(x, torch.Tensor)]
         depends = any(self.memory.depends(x) for x in given)
         inputs, options = tree_map_only(torch.Tensor, self.node, (args, kwargs))

@@ -67,13 +67,13 @@ class Switchboard:
         if isinstance(request, Send):
             channel = (rank, request.destination, request.tag)
             self._messages[channel].append(request.payload)
-            return [(rank, None), *self._delivered(request.destination)]
+            return [(rank, None), *self._deliver(request.destination)]
         self._waiting[rank] = request
         if isinstance(request, Receive):
-            return self._delivered(rank)
+            return self._deliver(rank)
         return self._met(request)
 
-    def _delivered(self, rank: int) -> list[Answer]:
+    def _deliver(self, rank: int) -> list[Answer]:
         """The answer to a rank that waits for a message, if it is there."""
         request = self._waiting.get(rank)
         if not isinstance(request, Receive):

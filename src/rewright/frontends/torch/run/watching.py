@@ -72,13 +72,13 @@ def surroundings() -> Generator[None]:
     with ExitStack() as stack:
         stack.enter_context(mock.patch.object(functional, "_are_we_tracing", return_value=True))
         for name in _OBJECTS:
-            silent = _paused(getattr(c10d, name))
+            silent = _pause(getattr(c10d, name))
             for module in (c10d, dist):
                 stack.enter_context(mock.patch.object(module, name, silent))
         yield
 
 
-def _paused(function: Callable[..., Any]) -> Callable[..., Any]:
+def _pause(function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
     def run(*args: Any, **kwargs: Any) -> Any:
         active = _active.recorder

@@ -110,7 +110,7 @@ class _Lowered:
     def of(call: Cut, mode: FakeTensorMode, guards_queries: bool) -> _Lowered:
         """The graph of a call; raises NotRun where the call or its lowering refuses these sizes."""
         try:
-            traced, dtypes, written = _traced(call, mode)
+            traced, dtypes, written = _trace(call, mode)
         except Exception as error:
             raise NotRun(f"PyTorch refuses it alone: {_short(error)}") from None
         try:
@@ -137,7 +137,7 @@ class _Lowered:
             except Exception as error:
                 why = f"PyTorch refuses it: {_short(error)}"
                 continue
-            return self._compared(expected, values, kind)
+            return self._compare(expected, values, kind)
         raise NotRun(why)
 
     def _eager(self, values: Sequence[Array]) -> list[Array]:
@@ -157,7 +157,7 @@ class _Lowered:
         if not all(np.array_equal(x, y, equal_nan=x.dtype.kind == "f") for x, y in zip(before, again, strict=True)):
             raise NotRun("it draws random numbers")
 
-    def _compared(self, expected: Sequence[Array], values: Sequence[Array], kind: Kind) -> float:
+    def _compare(self, expected: Sequence[Array], values: Sequence[Array], kind: Kind) -> float:
         inputs = {name_of(number): value for number, value in enumerate(values)}
         try:
             found = run(self.graph, inputs)
@@ -167,7 +167,7 @@ class _Lowered:
         for number, (name, value) in enumerate(found.items()):
             wanted, got = self._with_own_limits(expected[number]), value
             if self._is_open(number, got) and (self._is_unordered or self._has_equals(values[0])):
-                wanted, got = (self._chosen(values[0], indices) for indices in (wanted, got))
+                wanted, got = (self._choose(values[0], indices) for indices in (wanted, got))
             if self._is_unordered and number < self.results and got.ndim:
                 wanted, got = (np.sort(one, self._axis) for one in (wanted, got))
 
@@ -216,7 +216,7 @@ class _Lowered:
         both_undefined = (before != before) & (after != after)
         return bool(((before == after) | both_undefined).any())
 
-    def _chosen(self, source: Array, indices: Array) -> Array:
+    def _choose(self, source: Array, indices: Array) -> Array:
         """The elements that are chosen, instead of where they are."""
         return np.take_along_axis(source, indices, self._axis)
 
@@ -225,7 +225,7 @@ class _Lowered:
         return int(argument_named(self.call, "dim", -1))
 
 
-def _traced(call: Cut, mode: FakeTensorMode) -> tuple[TracedProgram, tuple[torch.dtype, ...], bool]:
+def _trace(call: Cut, mode: FakeTensorMode) -> tuple[TracedProgram, tuple[torch.dtype, ...], bool]:
     """The call as a traced program of its own, with the dtypes of its results and whether it writes operands."""
     graph = torch.fx.Graph()
     fakes, values = _without_numbers(call, mode)

@@ -96,7 +96,7 @@ class Cut:
         """The same call with other sizes, among shapes and arguments alike."""
         leaves = tuple(Leaf(tuple(map(sizes, leaf.shape)), leaf.order, leaf.dtype) for leaf in self.leaves)
         steps = tuple(
-            Step(step.target, tuple(_resized(a, sizes) for a in step.arguments), _resized(step.keywords, sizes))
+            Step(step.target, tuple(_resize(a, sizes) for a in step.arguments), _resize(step.keywords, sizes))
             for step in self.steps
         )
         return Cut(self.name, leaves, steps, self.read, tuple(tuple(map(sizes, shape)) for shape in self.results))
@@ -233,11 +233,11 @@ def _integers(arguments: Sequence[Any]) -> Iterator[int]:
             yield argument
 
 
-def _resized(argument: Any, sizes: Sizes) -> Any:
+def _resize(argument: Any, sizes: Sizes) -> Any:
     if isinstance(argument, list):
-        return [_resized(item, sizes) for item in cast("list[Any]", argument)]
+        return [_resize(item, sizes) for item in cast("list[Any]", argument)]
     if isinstance(argument, dict):
-        return {key: _resized(item, sizes) for key, item in cast("Mapping[str, Any]", argument).items()}
+        return {key: _resize(item, sizes) for key, item in cast("Mapping[str, Any]", argument).items()}
     return sizes(argument) if isinstance(argument, int) and not isinstance(argument, bool) else argument
 
 

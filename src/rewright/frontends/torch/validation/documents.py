@@ -81,8 +81,8 @@ class _Nodes:
         if isinstance(argument, (list, tuple)):
             return [self._argument(item) for item in cast("Sequence[Any]", argument)]
         if isinstance(argument, Word):
-            return torch.device("cpu") if argument.kind == "device" else _named(argument.text)
-        return _named(argument) if isinstance(argument, str) and argument.startswith("torch.") else argument
+            return torch.device("cpu") if argument.kind == "device" else _name(argument.text)
+        return _name(argument) if isinstance(argument, str) and argument.startswith("torch.") else argument
 
 
 def _target(name: str) -> Any:
@@ -100,7 +100,7 @@ def _target(name: str) -> Any:
     return found if hasattr(found, "_schema") else None
 
 
-def _named(text: str) -> Any:
+def _name(text: str) -> Any:
     """The dtype, layout or memory format of a name."""
     return getattr(torch, text.removeprefix("torch."), None)
 

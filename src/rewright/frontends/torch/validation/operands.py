@@ -46,7 +46,7 @@ class Operands:
     def draw(self, kind: Kind, seed: int) -> Iterator[list[Array]]:
         """Values for the operands, the widest first; the next ones are for a call that refuses those."""
         for reals, bounds in self._ranges:
-            for draws in self._limited(bounds):
+            for draws in self._limit(bounds):
                 values = draws.draw(seed, 0, kind=kind)
                 found = [np.asarray(values[name_of(leaf)]) for leaf in range(len(self._call.leaves))]
                 for number, value in enumerate(found):
@@ -58,7 +58,7 @@ class Operands:
                         found[number] = np.sort(found[number], axis=-1)
                 yield found
 
-    def _limited(self, bounds: Sequence[Bounds]) -> list[Draws]:
+    def _limit(self, bounds: Sequence[Bounds]) -> list[Draws]:
         """Draws within bounds, first with integers below them that the call tests for, such as labels of nothing."""
         ranges: dict[str, IntegerRange] = {}
         tested: dict[str, IntegerRange] = {}
@@ -129,7 +129,7 @@ def _bound(call: Cut, number: int, *, own: bool) -> int:
 def _negative_allowed(call: Cut) -> set[int]:
     """Leaves that are indices which count from the end too: those that PyTorch takes as a list with gaps."""
     found: set[int] = set()
-    for schema, argument in _named(call):
+    for schema, argument in _name(call):
         if str(schema.type) == "List[Optional[Tensor]]" and isinstance(argument, list):
             found |= {item.number for item in cast("list[Any]", argument) if isinstance(item, Value) and not item.step}
     return found
@@ -138,12 +138,12 @@ def _negative_allowed(call: Cut) -> set[int]:
 def _leaves_named(call: Cut, names: Collection[str]) -> list[int]:
     return [
         argument.number
-        for schema, argument in _named(call)
+        for schema, argument in _name(call)
         if schema.name in names and isinstance(argument, Value) and not argument.step
     ]
 
 
-def _named(call: Cut) -> Iterator[tuple[Any, Any]]:
+def _name(call: Cut) -> Iterator[tuple[Any, Any]]:
     """The arguments of the call that is checked with what the schema says of them."""
     step = call.steps[-1]
     schemas = step.target._schema.arguments
@@ -155,4 +155,4 @@ def _named(call: Cut) -> Iterator[tuple[Any, Any]]:
 
 def argument_named(call: Cut, name: str, otherwise: Any) -> Any:
     """An argument of the call that is checked, by the name that the schema gives it."""
-    return next((argument for schema, argument in _named(call) if schema.name == name), otherwise)
+    return next((argument for schema, argument in _name(call) if schema.name == name), otherwise)

@@ -59,7 +59,7 @@ def bitwise(
     words = [word_of(context, argument, width) for argument in arguments]
     if name == "not_unsigned":
         words, name = [*words, word_of(context, polynomial(255))], "xor"
-    found = _combined(_OPERATIONS[name], *words)
+    found = _combine(_OPERATIONS[name], *words)
     return None if found is None else written(context, found)
 
 
@@ -81,7 +81,7 @@ _OPERATIONS: dict[str, Callable[[int, int], int]] = {
 }
 
 
-def _combined(operation: Callable[[int, int], int], left: Word, right: Word) -> Word | None:
+def _combine(operation: Callable[[int, int], int], left: Word, right: Word) -> Word | None:
     leaves = tuple(sorted({*left.leaves, *right.leaves}, key=lambda leaf: leaf.key))
     starts = tuple(sorted({*left.starts, *right.starts}))
     if len(leaves) > _MOST_LEAVES or len(starts) > _MOST_STRETCHES:
@@ -125,11 +125,11 @@ def written(context: Context, word: Word) -> Polynomial:
             before = factors[case]
             if step:
                 whole = _of_all(leaves) if whole is None else whole
-                total = total + _shifted(context, whole, leaves, start) * (step << start)
+                total = total + _shift(context, whole, leaves, start) * (step << start)
     return total
 
 
-def _shifted(context: Context, whole: Polynomial, leaves: Sequence[Polynomial], start: int) -> Polynomial:
+def _shift(context: Context, whole: Polynomial, leaves: Sequence[Polynomial], start: int) -> Polynomial:
     """A conjunction without its lowest bits; none are left where one of the leaves is known to have no others."""
     limit = polynomial(1 << start)
     is_conjunction = start and len(leaves) > 1
@@ -163,7 +163,7 @@ def word_of(context: Context, value: Polynomial, width: int | None = None) -> Wo
 
     One that is known to be of so many bits, and not negative, has no others.
     """
-    found = _parsed(context, value, width)
+    found = _parse(context, value, width)
     if found is not None:
         return found
     if value.terms[_leading(value)] < 0:
@@ -182,7 +182,7 @@ _Steps = dict[tuple[Polynomial, ...], dict[int, int]]
 """By leaves, at which bits the factor of their conjunction changes, and by how much."""
 
 
-def _parsed(context: Context, value: Polynomial, width: int | None) -> Word | None:
+def _parse(context: Context, value: Polynomial, width: int | None) -> Word | None:
     """A sum of conjunctions over stretches of bits as a word, if every bit of it is zero or one."""
     for limit in (None, width) if width is not None else (None,):
         for sums in _sums(value):

@@ -42,10 +42,10 @@ class Assumptions:
         """A size in the symbols of the proof, those that equations determine replaced."""
         found = self._sizes.get(expression)
         if found is None:
-            found = self._sizes[expression] = substitute(self.context, self._translated(expression), self.solved)
+            found = self._sizes[expression] = substitute(self.context, self._translate(expression), self.solved)
         return found
 
-    def _translated(self, expression: Dim) -> Polynomial:
+    def _translate(self, expression: Dim) -> Polynomial:
         if not isinstance(expression, SizeExpr):
             return polynomial(expression)
         total = ZERO
@@ -59,7 +59,7 @@ class Assumptions:
     def _symbol(self, name: str) -> Polynomial:
         parameter, sort = sort_of(name)
         if isinstance(name, Rounded):
-            top, bottom = self._translated(name.numerator), self._translated(name.denominator)
+            top, bottom = self._translate(name.numerator), self._translate(name.denominator)
             return ONE - floor_quotient(self.context, -top, bottom)
         if sort == "constant":
             return polynomial(int(parameter))
@@ -73,12 +73,12 @@ class Assumptions:
         """Equations as substitutions: of a symbol with coefficient one, attributes before sizes."""
         waiting = [(p, None) for c in self.case if isinstance(c, Same) for p in [self._difference(c.left, c.right)]]
         floors = [c for c in self.case if isinstance(c, IsFloor)]
-        waiting += [(self._translated(c.result), c) for c in floors]
+        waiting += [(self._translate(c.result), c) for c in floors]
         self.residue: list[Polynomial] = []
         for value, floor in waiting:
             if floor is not None:
-                top = substitute(self.context, self._translated(floor.numerator), self.solved)
-                bottom = substitute(self.context, self._translated(floor.denominator), self.solved)
+                top = substitute(self.context, self._translate(floor.numerator), self.solved)
+                bottom = substitute(self.context, self._translate(floor.denominator), self.solved)
                 value = value - floor_quotient(self.context, top, bottom)
             equation = substitute(self.context, value, self.solved)
             found = self._pivot(equation)
@@ -91,7 +91,7 @@ class Assumptions:
             self.solved[name] = solution
 
     def _difference(self, left: Dim, right: Dim) -> Polynomial:
-        return self._translated(left) - self._translated(right)
+        return self._translate(left) - self._translate(right)
 
     def _pivot(self, equation: Polynomial) -> tuple[str, Polynomial] | None:
         order = {"integer": 0, "natural": 1, "size": 2}
@@ -137,7 +137,7 @@ class Assumptions:
             elif len(ways) == 1:
                 for guard, polarity in ways[0]:
                     for element in (a for a in guard.value.atoms() if isinstance(a, Element)):
-                        self._instantiated(element, names, guard, polarity)
+                        self._instantiate(element, names, guard, polarity)
         return alternatives
 
     def fact_may_hold(self) -> Iterator[bool]:
@@ -188,7 +188,7 @@ class Assumptions:
         """The parameters that no equation determines."""
         return [name for name in self.sorts if name not in self.solved]
 
-    def _instantiated(self, pattern: Element, names: Sequence[str], guard: Guard, polarity: bool) -> None:
+    def _instantiate(self, pattern: Element, names: Sequence[str], guard: Guard, polarity: bool) -> None:
         """A fact that is used wherever the tensor is read: the pattern's index must be the fact's own variables."""
         own = [i.atom() for i in pattern.index]
         bound = [a.name for a in own if isinstance(a, Symbol)]

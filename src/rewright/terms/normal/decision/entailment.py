@@ -48,7 +48,7 @@ def unmet(context: Context, wanted: list[Need], given: list[Need]) -> list[Need]
     given = _of_both_cases(given)
     missing: dict[tuple[str, bytes], Need] = {}
     for need in wanted:
-        if (need.kind, need.value.key) not in missing and not _met(context, need, given):
+        if (need.kind, need.value.key) not in missing and not _is_met(context, need, given):
             missing[need.kind, need.value.key] = need
     return list(missing.values())
 
@@ -68,7 +68,7 @@ def met_where_a_number(context: Context, need: Need, given: list[Need], other: V
     return True
 
 
-def _met(context: Context, need: Need, given: list[Need]) -> bool:
+def _is_met(context: Context, need: Need, given: list[Need]) -> bool:
     if any(g.kind == need.kind and _says_the_same(context, g, need) for g in given):
         return True
     with context.scope():
@@ -155,21 +155,21 @@ def _follows(context: Context, need: Need, available: list[tuple[Kind, Polynomia
             context.add(at_least_zero(value))
         else:
             context.add(at_least_zero(-value), False)
-            context.add(at_least_zero(-_stripped(context, value)), False)
+            context.add(at_least_zero(-_strip(context, value)), False)
     if need.kind == "not zero":
         nonzero = [f for kind, value in available if kind != "not negative" for f in factors(value)]
         return all(_is_nonzero(context, f, nonzero) for f in factors(need.value))
-    stripped = _stripped(context, need.value)
+    stripped = _strip(context, need.value)
     if need.kind == "positive":
         if is_positive(context, need.value) or is_positive(context, stripped):
             return True
         if context.decide(at_least_zero(-need.value)) is False:
             return True
-        strong = [_stripped(context, value) for kind, value in available if kind == "positive"]
+        strong = [_strip(context, value) for kind, value in available if kind == "positive"]
         return any(_same(context, stripped, p) for p in strong)
     if is_nonnegative(context, need.value) or context.holds(at_least_zero(need.value)):
         return True
-    weak = [_stripped(context, value) for kind, value in available if kind != "not zero"]
+    weak = [_strip(context, value) for kind, value in available if kind != "not zero"]
     return any(_same(context, stripped, p) for p in weak)
 
 
@@ -208,7 +208,7 @@ def _factor(atom: Atom, exponent: Number) -> Iterator[Polynomial]:
             yield polynomial(atom)
 
 
-def _stripped(context: Context, value: Polynomial) -> Polynomial:
+def _strip(context: Context, value: Polynomial) -> Polynomial:
     """The value without factors that are positive, and with a leading coefficient of one or minus one."""
     if not value.terms:
         return value

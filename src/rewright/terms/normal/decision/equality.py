@@ -112,7 +112,7 @@ def equal_leaves(context: Context, left: Polynomial, right: Polynomial) -> bool:
     for step in (0, 1, 2):
         if not rest.terms:
             return True
-        rest = _unified(context, rest) if step == 1 else clear_denominators(rest)
+        rest = _unify(context, rest) if step == 1 else clear_denominators(rest)
     if not rest.terms or any(equal_leaves(context, other, ZERO) for other in regroupings(context, rest)):
         return True
     return _same_maximum(context, left - right) or _same_logarithm(context, left - right)
@@ -187,7 +187,7 @@ def clear_denominators(value: Polynomial) -> Polynomial:
     return value
 
 
-def _unified(context: Context, value: Polynomial) -> Polynomial:
+def _unify(context: Context, value: Polynomial) -> Polynomial:
     return _Unifier(context).polynomial(value)
 
 
@@ -211,10 +211,10 @@ class _Unifier:
 
     def atom(self, atom: Atom) -> Polynomial:
         if atom.key not in self.known:
-            self.known[atom.key] = self._replaced(atom)
+            self.known[atom.key] = self._replace(atom)
         return self.known[atom.key]
 
-    def _replaced(self, atom: Atom) -> Polynomial:
+    def _replace(self, atom: Atom) -> Polynomial:
         if isinstance(atom, Exponential):
             return exponential(self.polynomial(atom.exponent))
         if isinstance(atom, Base):
@@ -229,10 +229,10 @@ class _Unifier:
         if isinstance(atom, PrefixSum) and any(self.context.holds(is_zero(bound)) for bound in atom.bounds):
             return ZERO
         if isinstance(atom, PrefixSum):
-            return self._summed(atom)
+            return self._sum(atom)
         return polynomial(self._first(atom) if isinstance(atom, Element) else atom)
 
-    def _summed(self, atom: PrefixSum) -> Polynomial:
+    def _sum(self, atom: PrefixSum) -> Polynomial:
         """A sum as the first that is the same, once the accesses inside are the first that read the same place."""
         body = self.polynomial(atom.body)
         if body == atom.body or not all(self.context.holds(at_least_zero(bound)) for bound in atom.bounds):

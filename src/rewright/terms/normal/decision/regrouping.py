@@ -97,10 +97,10 @@ def _parts(size: Polynomial, sizes: set[bytes]) -> int:
         return 1
     divisor = math.gcd(*(int(c) for c in size.terms.values()))
     ways = (k for k in range(2, _MOST_PARTS + 1) if divisor % k == 0)
-    return next((k for k in ways if _divided(size, k).key in sizes), 1)
+    return next((k for k in ways if _divide(size, k).key in sizes), 1)
 
 
-def _divided(size: Polynomial, parts: int) -> Polynomial:
+def _divide(size: Polynomial, parts: int) -> Polynomial:
     terms: dict[tuple[tuple[Atom, Number], ...], Number] = {m: int(c) // parts for m, c in size.terms.items()}
     return Polynomial(terms)
 
@@ -112,7 +112,7 @@ def _sum_dealt_out(context: Context, atom: PrefixSum, sizes: set[bytes]) -> Poly
         return polynomial(atom)
     binders, body = open_sum(context, atom)
     name, low, high = binders[position]
-    binders[position] = (name, low, _divided(high, parts))
+    binders[position] = (name, low, _divide(high, parts))
     total = ZERO
     with context.ranges(binders):
         for part in range(parts):
@@ -124,7 +124,7 @@ def _item_dealt_out(context: Context, item: Item, sizes: set[bytes]) -> list[Ite
     for number, (low, high) in enumerate(item.ranges):
         parts = _parts(high - low, sizes)
         if parts > 1:
-            return split_item(context, item, number, parts, _divided(high - low, parts))
+            return split_item(context, item, number, parts, _divide(high - low, parts))
     return [item]
 
 

@@ -492,7 +492,7 @@ class _Reader:
         total: Value = self.denoter.sizes(index.constant)
         for atom, coefficient in index.terms:
             factor = self.denoter.sizes(coefficient)
-            total = _combined(self.context, total, factor, self._atom(atom, at))
+            total = _combine(self.context, total, factor, self._atom(atom, at))
         return total
 
     def _atom(self, atom: places.Atom, at: Environment) -> Value:
@@ -569,7 +569,7 @@ def _not(value: Leaf) -> Value:
 _LOGICAL: dict[str, Callable[..., Value]] = {"and": _and, "or": _or, "xor": _xor, "not": _not, "not_unsigned": _not}
 
 
-def _combined(context: Context, total: Value, factor: Polynomial, value: Value) -> Value:
+def _combine(context: Context, total: Value, factor: Polynomial, value: Value) -> Value:
     if isinstance(total, Polynomial) and isinstance(value, Polynomial):
         return total + factor * value
 

@@ -395,9 +395,9 @@ class Functions:
         if name in ("multiply", "divide") and isinstance(right, Polynomial) and isinstance(left, Infinite):
             if name == "divide":
                 self.require("not zero", right, "divide")
-            return self._scaled(left, right)
+            return self._scale(left, right)
         if name == "multiply" and isinstance(right, Infinite):
-            return self._scaled(right, left) if isinstance(left, Polynomial) else self._of_both(left, right)
+            return self._scale(right, left) if isinstance(left, Polynomial) else self._of_both(left, right)
         if name == "power" and isinstance(left, Infinite) and isinstance(right, Polynomial):
             return self._infinite_power(left, right)
         if name.startswith("?"):
@@ -420,7 +420,7 @@ class Functions:
             return ZERO
         return base if number % 2 else PLUS_INFINITY
 
-    def _scaled(self, value: Infinite, factor: Polynomial) -> Value:
+    def _scale(self, value: Infinite, factor: Polynomial) -> Value:
         """An infinity times or over a number, by the sign of that."""
         if not factor.terms or vanishes(self.context, factor):
             return NOT_A_NUMBER

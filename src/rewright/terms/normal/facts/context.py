@@ -252,15 +252,15 @@ class Context:
 
     def contradictory(self) -> bool:
         """Whether the facts cannot hold together."""
-        return self._synchronised().impossible()
+        return self._synchronise().impossible()
 
     def small_model(self, names: Iterable[str], most: int = 6) -> dict[str, int] | None:
         """Small integers for symbols under which the facts hold, as far as z3 can say."""
-        return self._synchronised().small_model(names, most)
+        return self._synchronise().small_model(names, most)
 
     def implied_real(self, guard: Guard, polarity: bool) -> bool:
         """Whether z3 finds that a guard has a truth value."""
-        return self._synchronised().impossible([(guard, not polarity)])
+        return self._synchronise().impossible([(guard, not polarity)])
 
     def _by_bounds(self, guard: Guard) -> bool | None:
         value = guard.value
@@ -284,12 +284,12 @@ class Context:
         return False
 
     def _by_solver(self, guard: Guard) -> bool | None:
-        bridge = self._synchronised()
+        bridge = self._synchronise()
         if bridge.impossible([(guard, False)]):
             return True
         return False if bridge.impossible([(guard, True)]) else None
 
-    def _synchronised(self) -> Bridge:
+    def _synchronise(self) -> Bridge:
         """The solver with all facts of the path; facts are sent when the first question needs them."""
         self.tick()
         if self._bridge is None:

@@ -33,7 +33,7 @@ def items_of(value: Polynomial) -> tuple[Item, ...]:
 
 def largest(context: Context, items: Iterable[Item]) -> Polynomial:
     """The largest of several items, none with an empty range."""
-    merged = _merged(context, {item.key: item for item in items})
+    merged = _merge(context, {item.key: item for item in items})
     if not merged:
         raise TooHard("a maximum of nothing")
     if len(merged) == 1 and not merged[0].ranges and merged[0].always:
@@ -41,13 +41,13 @@ def largest(context: Context, items: Iterable[Item]) -> Polynomial:
     return polynomial(Largest(merged))
 
 
-def _merged(context: Context, items: dict[bytes, Item]) -> list[Item]:
+def _merge(context: Context, items: dict[bytes, Item]) -> list[Item]:
     """Overlapping or adjacent ranges of equal bodies become one."""
     while True:
         ranged = [items[key] for key in sorted(items) if items[key].ranges]
         pairs = ((a, b) for a in ranged for b in ranged if a is not b)
         for first, second in pairs:
-            joined = _joined(context, first, second)
+            joined = _join(context, first, second)
             if joined is not None:
                 del items[first.key], items[second.key]
                 items[joined.key] = joined
@@ -56,7 +56,7 @@ def _merged(context: Context, items: dict[bytes, Item]) -> list[Item]:
             return [items[key] for key in sorted(items)]
 
 
-def _joined(context: Context, first: Item, second: Item) -> Item | None:
+def _join(context: Context, first: Item, second: Item) -> Item | None:
     if (first.body, first.present, len(first.ranges)) != (second.body, second.present, len(second.ranges)):
         return None
     differing = [n for n, (a, b) in enumerate(zip(first.ranges, second.ranges, strict=True)) if a != b]

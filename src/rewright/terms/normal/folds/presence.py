@@ -59,7 +59,7 @@ def count_present(context: Context, atom: Largest) -> Polynomial:
     if found is None:
         total: Value = ZERO
         for item in atom.items:
-            binders, _, value = _opened(context, item)
+            binders, _, value = _open(context, item)
             for name, low, high in binders:
                 value = sum_over(context, name, high - low, map_leaves(context, value, {name: symbol(name) + low}))
             total = add(context, total, value)
@@ -87,7 +87,7 @@ def decide_count(context: Context, guard: Guard | bool) -> bool | None:
     return None
 
 
-def _opened(context: Context, item: Item) -> tuple[list[Binder], dict[str, Polynomial], Value]:
+def _open(context: Context, item: Item) -> tuple[list[Binder], dict[str, Polynomial], Value]:
     names, values = open_binders(context, len(item.ranges), item.depth)
     binders = [(name, *limits) for name, limits in zip(names, item.ranges, strict=True)]
     return binders, values, substitute(context, item.present, values)

@@ -41,7 +41,7 @@ def product_over(context: Context, name: str, size: Polynomial, value: Value, in
     """
 
     def counted(leaf: Leaf) -> Value:
-        return _counted(_plain(finite(leaf))[0])
+        return _count(_plain(finite(leaf))[0])
 
     def exponent(leaf: Leaf) -> Value:
         return _plain(finite(leaf))[1]
@@ -78,7 +78,7 @@ def rebuild(context: Context, atom: Function, arguments: tuple[Polynomial, ...])
     if atom.name == "log":
         return logarithm(arguments[0])
     if atom.name == FACTOR:
-        return _counted(arguments[0])
+        return _count(arguments[0])
     if atom.name == CONJUNCTION:
         return conjunction(context, arguments)
     if isinstance(atom, Product):
@@ -97,7 +97,7 @@ def _plain(value: Polynomial) -> tuple[Polynomial, Polynomial]:
     return Polynomial({kept: coefficient}), sum(exponents, start=ZERO)
 
 
-def _counted(value: Polynomial) -> Polynomial:
+def _count(value: Polynomial) -> Polynomial:
     """The factors of a value: of a single term its atoms as often as they occur."""
     single = value.single()
     if single is None:

@@ -67,7 +67,7 @@ def sum_over(context: Context, name: str, size: Polynomial, value: Value) -> Val
     special = [kind for kind in (NOT_A_NUMBER, PLUS_INFINITY, MINUS_INFINITY) if kind in found]
     if not special:
         return _by_path(context, name, size, value, ())
-    counts = [_by_path(context, name, size, _counted(value, kind), ()) for kind in special]
+    counts = [_by_path(context, name, size, _count(value, kind), ()) for kind in special]
     rest = _by_path(context, name, size, _finite_part(value), ())
 
     def leaf(rest: Leaf, *numbers: Leaf) -> Value:
@@ -82,10 +82,10 @@ def sum_over(context: Context, name: str, size: Polynomial, value: Value) -> Val
     return each(context, leaf, rest, *counts)
 
 
-def _counted(value: Value, kind: Leaf) -> Value:
+def _count(value: Value, kind: Leaf) -> Value:
     """One where a value is of a kind, zero elsewhere."""
     if isinstance(value, Choice):
-        return choice(value.guard, _counted(value.yes, kind), _counted(value.no, kind))
+        return choice(value.guard, _count(value.yes, kind), _count(value.no, kind))
     return ONE if value == kind else ZERO
 
 
@@ -314,14 +314,14 @@ def _component(context: Context, binders: list[Binder], body: Polynomial) -> Pol
     context.tick()
     if len(body.terms) != 1:
         return sum_terms(context, binders, body)
-    for step in (_narrowed, _short_range, _closed_form, _split, _merge):
+    for step in (_narrow, _short_range, _closed_form, _split, _merge):
         found = step(context, binders, body)
         if found is not None:
             return found
     return _prefix_sums(context, binders, body)
 
 
-def _narrowed(context: Context, binders: list[Binder], body: Polynomial) -> Polynomial | None:
+def _narrow(context: Context, binders: list[Binder], body: Polynomial) -> Polynomial | None:
     """An indicator that bounds a variable becomes part of its range, where it is known which bound is the tighter."""
     single = body.single()
     if single is None:
@@ -334,7 +334,7 @@ def _narrowed(context: Context, binders: list[Binder], body: Polynomial) -> Poly
             if found is None or found[1].free & {b[0] for b in binders}:
                 continue
             rest = Polynomial({tuple(factor for factor in single[0] if factor[0] != atom): single[1]})
-            bounds = _tightened(context, low, high, *found)
+            bounds = _tighten(context, low, high, *found)
             if bounds == (ZERO, ZERO):
                 return ZERO
             if bounds is not None:
@@ -343,11 +343,11 @@ def _narrowed(context: Context, binders: list[Binder], body: Polynomial) -> Poly
                 with context.ranges(narrowed):
                     # Quotients are built again: in the smaller range they may be known.
                     rest = substitute(context, rest, {name: symbol(fresh)})
-                return sum_terms(context, narrowed, _decided(context, narrowed, rest))
+                return sum_terms(context, narrowed, _decide(context, narrowed, rest))
     return None
 
 
-def _decided(context: Context, binders: Sequence[Binder], body: Polynomial) -> Polynomial:
+def _decide(context: Context, binders: Sequence[Binder], body: Polynomial) -> Polynomial:
     """A product without the indicators that the ranges of the binders decide."""
     single = body.single()
     if single is None:
@@ -363,7 +363,7 @@ def _decided(context: Context, binders: Sequence[Binder], body: Polynomial) -> P
     return Polynomial({tuple(kept): single[1]})
 
 
-def _tightened(
+def _tighten(
     context: Context, low: Polynomial, high: Polynomial, kind: str, limit: Polynomial
 ) -> tuple[Polynomial, Polynomial] | None:
     """A range within a bound; an empty one is ``(0, 0)``, and None where it stays open how the ends are ordered."""

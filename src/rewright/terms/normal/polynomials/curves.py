@@ -71,7 +71,7 @@ class Growing:
 
     def of(self, value: Polynomial) -> Polynomial:
         """The function of a value."""
-        return _applied(self.function, value * self.inside) * self.outside
+        return _apply(self.function, value * self.inside) * self.outside
 
 
 def same_sign(value: Polynomial) -> Polynomial:
@@ -191,7 +191,7 @@ def outermost(value: Polynomial) -> tuple[Growing, Polynomial] | None:
     return Growing(found[0], outside, inside), found[1] * inside
 
 
-def _applied(function: Named | Fraction, value: Polynomial) -> Polynomial:
+def _apply(function: Named | Fraction, value: Polynomial) -> Polynomial:
     if isinstance(function, Fraction):
         return power(value, function)
     if function == _EXP:
