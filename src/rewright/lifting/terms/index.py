@@ -9,8 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from rewright.claims.language import Access, Index
 from rewright.ir.dims import Dim, SizeExpr, divide
+
+Index = tuple[Dim, tuple[tuple[int, Dim], ...]]
+Access = tuple[Index, ...]
+"""One index for each axis of the term that is read."""
 
 
 def variable(position: int) -> Index:
