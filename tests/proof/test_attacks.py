@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from rewright.ir.dims import symbol
 from rewright.ir.graph import Graph
 from rewright.ir.placement import Mesh, RankProgram, place
 from rewright.ir.types import DType, TensorType
+from rewright.ops.agreement import meets
 from rewright.proof.certificate import SEQUENTIAL, Certificate, Equation, Meeting, Output, RangeFact, Step
 from rewright.proof.checker import Refused, audit
 from rewright.proof.conditions import REALS
@@ -417,6 +419,28 @@ def test_a_collective_is_no_step_and_a_step_no_collective() -> None:
     ):
         with pytest.raises(Refused, match=says):
             audit(replace(certificate, equations=tuple(equations)), *pair)
+
+
+@dataclass(frozen=True, slots=True)
+class _Silent(ops.GroupCollective):
+    """A collective of which nothing is said: not even what its members hold afterwards."""
+
+    groups: tuple[tuple[int, ...], ...]
+    communicator: int = 0
+    posted: bool = False
+    name: ClassVar[str] = "silent"
+
+
+def test_a_collective_that_says_nothing_gives_no_value() -> None:
+    pair = two_ranks(reduces, reduces)
+    certificate = refine(*pair).certificate
+    assert certificate is not None
+    graphs = tuple(
+        replace(graph, nodes=tuple(replace(n, op=_Silent(((0, 1),))) if meets(n.op) else n for n in graph.nodes))
+        for graph in pair[1].graphs
+    )
+    with pytest.raises(Refused, match="silent is no collective whose members meet"):
+        audit(replace(certificate, ranks=tuple(map(digest, graphs))), pair[0], replace(pair[1], graphs=graphs))
 
 
 def test_members_of_a_reduce_scatter_keep_chunks_of_one_sum() -> None:

@@ -51,6 +51,8 @@ BAD: dict[str, tuple[Definition, str]] = {
     "a size of an axis": (define("size", (N,), (), (), 1), "no size"),
     "a table of another shape": (define("table", ((3,), (1.0,)), (), (), 1), "another shape"),
     "a function of nothing": (define("apply", ("tanh",), (), (), 0), "function of nothing"),
+    "a function without a name": (define("apply", (3,), (0,), (AT,), 1), "no text"),
+    "an input without a name": (define("input", (None,), (), (), 1), "no text"),
     "a coefficient less": (define("add", ((),), (0,), (AT,), 1), "coefficient"),
     "a variable of a sum": (define("add", ((ONE,),), (0,), (((0, ((1, 1),)),),), 1), "variable 1"),
     "half a guard": (define("guard", (), (0,), (AT,), 1), "a test and a value"),

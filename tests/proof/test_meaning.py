@@ -107,6 +107,12 @@ def test_an_exchange_meets_exchanges_alone() -> None:
         Collective((sends, sums), kinds, 0).graph()
 
 
+def test_what_is_no_collective_meets_nothing() -> None:
+    kinds = (TensorType((2,), DType.F32),) * 2
+    with pytest.raises(NoMeaning, match="transpose is no collective that the checker knows"):
+        Collective((ops.Transpose((0,)),) * 2, kinds, 0).graph()
+
+
 def test_tensors_that_are_cut_otherwise_are_not_exchanged_in_equal_parts() -> None:
     two, four, odd = (TensorType((n, 4), DType.F32) for n in (2, 4, 3))
     Exchanged((four, four), 1, 0).graph()
