@@ -9,6 +9,7 @@ import pytest
 
 from rewright.env.alternatives import ROOT, Alternative, AlternativeGraph, Provenance, Use, merge
 from rewright.env.dryrun import DryRun, dry_change, dry_run
+from rewright.env.hlo.editing import with_entry
 from rewright.env.module import HloModule
 from rewright.env.session import Change, Session
 from rewright.env.sites import split
@@ -18,6 +19,13 @@ from rewright.ir.errors import RewrightError
 from tests.env.modules import DTYPES, LOOP, RATES
 
 PROVENANCE = Provenance("xla", "algsimp")
+TWICE = """HloModule m
+add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT s = f32[] add(a, b) }
+ENTRY main { x = f32[4,3] parameter(0) zero = f32[] constant(0)
+  rows = f32[4] reduce(x, zero), dimensions={1}, to_apply=add
+  columns = f32[3] reduce(x, zero), dimensions={0}, to_apply=add
+  ROOT both = (f32[4], f32[3]) tuple(rows, columns) }"""
+"""One computation that two reductions call."""
 
 
 @pytest.mark.parametrize("text", [RATES, LOOP, DTYPES])
@@ -28,6 +36,21 @@ def test_all_sites_of_every_pass_give_the_module_of_xla(xla: Session, text: str)
         graph = split(change.before.program, change.after.program, PROVENANCE)
         everything = HloModule(graph.apply(range(len(graph))))
         assert xla.fingerprint(everything) == xla.fingerprint(change.after.pruned()), change.name
+
+
+def test_a_copy_of_a_computation_is_a_new_one(xla: Session) -> None:
+    """As XLA's ``flatten-call-graph`` makes one where two reductions call the same computation."""
+    before = xla.parse(TWICE).program
+    (own,) = (name for name in before.computations if name != before.entry)
+    copy = replace(before.computations[own], name=f"{own}.clone")
+    rows = next(i for i in before.main.instructions.values() if i.called)
+    calling = replace(
+        before.main, instructions={**before.main.instructions, rows.name: rows.rename({}, {own: copy.name})}
+    )
+    after = HloModule(with_entry(replace(before, computations={copy.name: copy, **before.computations}), calling))
+    graph = split(before, after.program, PROVENANCE)
+    assert len(graph) == 1
+    assert xla.fingerprint(HloModule(graph.apply([0]))) == xla.fingerprint(after)
 
 
 def test_no_site_is_the_identity(xla: Session) -> None:

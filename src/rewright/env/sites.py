@@ -59,7 +59,7 @@ class _Split:
 
     def _calls(self) -> dict[str, str]:
         """Names for the computations of after: those that they are matched with; new ones have names of their own."""
-        calls = {n: alike for n, c in self.after.computations.items() if (alike := self._alike(n, c)) is not None}
+        calls = self._alike()
         self.unchanged.update(calls)
         known = frozenset(calls.values())
         for name, computation in self.after.computations.items():
@@ -73,15 +73,30 @@ class _Split:
             calls[name] = own
         return calls
 
-    def _alike(self, name: str, computation: Computation) -> str | None:
-        """A computation of before that is the same but for names; None for the entry, and where there is none."""
+    def _alike(self) -> dict[str, str]:
+        """Computations of before that those of after are but for names, each for one; the entry is left out.
+
+        One that is called in several places may be copied for each of them: then the copies are new.
+        """
+        others = [name for name in self.after.computations if name != self.after.entry]
+        calls = {name: name for name in others if self._is_kept(name)}
+        free = [name for name in self.before.computations if name not in calls and name != self.before.entry]
+        for name in others:
+            if name not in calls:
+                ours, theirs = self._digests
+                alike = next((own for own in free if ours[own] == theirs[name]), None)
+                if alike is not None:
+                    calls[name] = alike
+                    free.remove(alike)
+        return calls
+
+    def _is_kept(self, name: str) -> bool:
+        """Whether before has this computation of after under its name."""
         same = self.before.computations.get(name)
-        if same == computation or name == self.after.entry:
-            return name if same == computation and name != self.after.entry else None
+        if same is None or same == self.after.computations[name]:
+            return same is not None
         ours, theirs = self._digests
-        if same is not None and ours[name] == theirs[name]:
-            return name
-        return next((own for own in self.before.computations if ours[own] == theirs[name]), None)
+        return ours[name] == theirs[name]
 
     @cached_property
     def _digests(self) -> tuple[Mapping[str, bytes], Mapping[str, bytes]]:
