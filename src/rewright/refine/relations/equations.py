@@ -171,10 +171,10 @@ class _Reader:
         self.equation, self.program, self.of = equation, program, of
 
     def read(self) -> Layout:
-        names: list[tuple[str, int]] = []
+        names: dict[str, tuple[str, int]] = {}
 
         def placeholder(match: re.Match[str]) -> str:
-            names.append((match[1], int(match[2])))
+            names[f"_tensor_{len(names)}"] = match[1], int(match[2])
             return f"_tensor_{len(names) - 1}"
 
         text = _TENSOR.sub(placeholder, self.equation.text)
@@ -184,9 +184,9 @@ class _Reader:
             raise self._wrong(f"cannot be read: {error.msg}") from None
         return self._layout(tree, names)
 
-    def _layout(self, tree: ast.expr, names: Sequence[tuple[str, int]]) -> Layout:
-        if isinstance(tree, ast.Name) and tree.id.startswith("_tensor_"):
-            return self._tensor(*names[int(tree.id.removeprefix("_tensor_"))])
+    def _layout(self, tree: ast.expr, names: Mapping[str, tuple[str, int]]) -> Layout:
+        if isinstance(tree, ast.Name) and tree.id in names:
+            return self._tensor(*names[tree.id])
         if isinstance(tree, ast.Subscript):
             return self._window(self._layout(tree.value, names), tree.slice)
         if isinstance(tree, ast.Call) and isinstance(tree.func, ast.Name):
@@ -224,7 +224,7 @@ class _Reader:
             box[layout.order[axis]] = start, stop
         return Block(layout.rank, layout.name, tuple(box), layout.order)
 
-    def _concatenation(self, call: ast.Call, names: Sequence[tuple[str, int]]) -> Layout:
+    def _concatenation(self, call: ast.Call, names: Mapping[str, tuple[str, int]]) -> Layout:
         axis = next((self._number(k.value) for k in call.keywords if k.arg in ("axis", "dim")), None)
         if axis is None and len(call.args) > 1:
             axis = self._number(call.args[1])
@@ -238,7 +238,7 @@ class _Reader:
             raise self._wrong(f"joins shapes {[p.shape for p in parts]} along axis {axis}")
         return Joined(axis, parts)
 
-    def _permutation(self, call: ast.Call, names: Sequence[tuple[str, int]]) -> Layout:
+    def _permutation(self, call: ast.Call, names: Mapping[str, tuple[str, int]]) -> Layout:
         layout = self._layout(call.args[0], names)
         if not isinstance(layout, Block) or len(call.args) != 2 or not isinstance(call.args[1], ast.Tuple | ast.List):
             raise self._wrong("needs transpose(name@rank, (axes))")
