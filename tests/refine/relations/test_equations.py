@@ -173,7 +173,7 @@ def test_mistakes_in_equations_of_outputs(text: str, message: str) -> None:
         ("up.weight@0 + up.weight@1", "may only use name@rank"),
         ("up.weight@0.T", "may only use name@rank"),
         ("up.weight@0_tail", "may only use name@rank"),
-        ("_tensor_7", "may only use name@rank"),
+        ("concat([_tensor_7, up.weight@1], axis=0)", "may only use name@rank"),
         ("concat([up.weight@0, up.weight@5], axis=1)", "names rank 5 of 2"),
         ("concat([up@0, up.weight@1], axis=1)", "names up@0, which is no input of that rank"),
         ("concat([up.weight@0, up.weight@1], axis=0)", r"has shape \(8, 4\) on its right side"),
