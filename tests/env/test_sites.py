@@ -26,9 +26,17 @@ ENTRY main { x = f32[4,3] parameter(0) zero = f32[] constant(0)
   columns = f32[3] reduce(x, zero), dimensions={0}, to_apply=add
   ROOT both = (f32[4], f32[3]) tuple(rows, columns) }"""
 """One computation that two reductions call."""
+REPEATS = """HloModule m
+body { s = (s32[], f32[4]) parameter(0) i = s32[] get-tuple-element(s), index=0 x = f32[4] get-tuple-element(s), index=1
+  one = s32[] constant(1) next = s32[] add(i, one)
+  a = f32[4] cosine(x) b = f32[4] cosine(x) y = f32[4] multiply(a, b) ROOT t = (s32[], f32[4]) tuple(next, y) }
+condition { s = (s32[], f32[4]) parameter(0) i = s32[] get-tuple-element(s), index=0
+  n = s32[] constant(3) ROOT less = pred[] compare(i, n), direction=LT }
+ENTRY main { s = (s32[], f32[4]) parameter(0) ROOT w = (s32[], f32[4]) while(s), condition=condition, body=body }"""
+"""A loop whose body computes one value twice."""
 
 
-@pytest.mark.parametrize("text", [RATES, LOOP, DTYPES])
+@pytest.mark.parametrize("text", [RATES, LOOP, DTYPES, REPEATS])
 def test_all_sites_of_every_pass_give_the_module_of_xla(xla: Session, text: str) -> None:
     changes = xla.changes(xla.parse(text))
     assert changes

@@ -10,14 +10,14 @@ whose signature changed.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
 from typing import Literal
 
 from rewright.env.alternatives import ROOT, Alternative, AlternativeGraph, Provenance, Use
 from rewright.env.values import body_digests
-from rewright.frontends.hlo.module import Computation, Instruction, Module
+from rewright.frontends.hlo.module import Computation, Instruction, Module, called_first
 
 Granularity = Literal["value", "use"]
 Renamed = Collection[tuple[str, str]]
@@ -76,27 +76,36 @@ class _Split:
     def _alike(self) -> dict[str, str]:
         """Computations of before that those of after are but for names, each for one; the entry is left out.
 
-        One that is called in several places may be copied for each of them: then the copies are new.
+        One that is called in several places may be copied for each of them: then the copies are new, and what calls a
+        copy is another computation than what calls the one that it was copied from.
         """
-        others = [name for name in self.after.computations if name != self.after.entry]
-        calls = {name: name for name in others if self._is_kept(name)}
-        free = [name for name in self.before.computations if name not in calls and name != self.before.entry]
-        for name in others:
-            if name not in calls:
-                ours, theirs = self._digests
-                alike = next((own for own in free if ours[own] == theirs[name]), None)
+        calls: dict[str, str] = {}
+        free = [name for name in self.before.computations if name != self.before.entry]
+        for start in self.after.computations:
+            for name in called_first(self.after.computations, start):
+                if name in calls or name == self.after.entry:
+                    continue
+                alike = next((own for own in self._candidates(name, free) if self._is_alike(own, name, calls)), None)
                 if alike is not None:
                     calls[name] = alike
                     free.remove(alike)
         return calls
 
-    def _is_kept(self, name: str) -> bool:
-        """Whether before has this computation of after under its name."""
-        same = self.before.computations.get(name)
-        if same is None or same == self.after.computations[name]:
-            return same is not None
+    def _candidates(self, name: str, free: Collection[str]) -> Iterator[str]:
+        """The computations of before that one of after may be: that of its name, then those that lost their own."""
+        if name in free:
+            yield name
         ours, theirs = self._digests
-        return ours[name] == theirs[name]
+        yield from [own for own in free if own != name and ours[own] != theirs.get(own)]
+
+    def _is_alike(self, own: str, name: str, calls: Mapping[str, str]) -> bool:
+        """Whether a computation of before is one of after but for names, and calls what that one calls."""
+        before, after = self.before.computations[own], self.after.computations[name]
+        called = sorted(calls.get(c, c) for i in after.instructions.values() for c in i.called)
+        if called != sorted(c for i in before.instructions.values() for c in i.called):
+            return False
+        ours, theirs = self._digests if before != after else ({own: b""}, {name: b""})
+        return ours[own] == theirs[name]
 
     @cached_property
     def _digests(self) -> tuple[Mapping[str, bytes], Mapping[str, bytes]]:

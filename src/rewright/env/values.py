@@ -89,27 +89,36 @@ def _number(
 
 
 def body_digests(program: Module) -> Mapping[str, bytes]:
-    """A digest of every computation with its signature and settings, whatever it and its instructions are called."""
+    """A digest of every computation, whatever it and its instructions are called.
+
+    It counts how often a value is computed: what a pass makes one of two equal instructions is another computation.
+    """
     found: dict[str, bytes] = {}
-    for name, body in _bodies(program.computations).items():
+    for name, numbers in _numbered(program.computations).items():
         own = program.computations[name]
         settings = write_fields(entry for entry in own.fields if entry[0] != 4)
-        effects = b"".join(sorted(i.opcode.encode() for i in own.instructions.values() if i.has_effect))
-        found[name] = hashlib.blake2b(b"\0".join((body, own.signature, settings, effects)), digest_size=16).digest()
+        effects = sorted(i.opcode.encode() for i in own.instructions.values() if i.has_effect)
+        parts = (numbers[own.root], own.signature, settings, b"".join(effects), b"".join(sorted(numbers.values())))
+        found[name] = hashlib.blake2b(b"\0".join(parts), digest_size=16).digest()
     return found
 
 
 def _bodies(everything: Mapping[str, Computation]) -> dict[str, bytes]:
     """A digest of the value of every computation, whatever its instructions are called."""
-    found: dict[str, bytes] = {}
+    return {name: numbers[everything[name].root] for name, numbers in _numbered(everything).items()}
+
+
+def _numbered(everything: Mapping[str, Computation]) -> dict[str, dict[str, bytes]]:
+    """By computation the numbers of its instructions: equal numbers are equal values."""
+    found: dict[str, dict[str, bytes]] = {}
+    bodies: dict[str, bytes] = {}
     for start in everything:
         for name in called_first(everything, start):
             if name not in found:
-                body = everything[name]
-                numbers: dict[str, bytes] = {}
+                body, numbers = everything[name], found.setdefault(name, {})
                 for own in toposort(body.instructions, [body.root]):
-                    numbers[own] = _number(body.instructions[own], numbers, found, b"")
-                found[name] = numbers[body.root]
+                    numbers[own] = _number(body.instructions[own], numbers, bodies, b"")
+                bodies[name] = numbers[body.root]
     if not found:
         raise RewrightError("the program has no computations; write the module again")
     return found
