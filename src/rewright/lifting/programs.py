@@ -23,7 +23,8 @@ from rewright.lifting.masks.integers import integer_part
 from rewright.lifting.moves.indexing import opaque
 from rewright.lifting.moves.layout import concatenate, slice_axis, tidy
 from rewright.lifting.recognition.sums import Recogniser
-from rewright.lifting.terms.algebra import Algebra
+from rewright.lifting.terms.algebra import EFFORT, Algebra
+from rewright.lifting.terms.forms import USUAL, Forms
 from rewright.lifting.terms.index import identity
 from rewright.lifting.terms.store import ONE, Named
 from rewright.lifting.terms.template import Instance, have_equal_form, terms_of
@@ -34,6 +35,8 @@ from rewright.lifting.transfer import as_view, transfer
 _ADDITIVE = (ops.Add, ops.Subtract)
 _CONTRACTING = (ops.DotGeneral, ops.Reduce)
 
+_OFTEN = 50
+"""How many times as much may be looked at for a proof that is written down."""
 
 UNKNOWN = -1
 """Stands for the value of a node inside of a stretch that was not lifted by itself."""
@@ -65,14 +68,13 @@ class Lifter:
         *,
         reuse: bool = False,
         contract: bool = False,
-        quotients: bool = False,
-        plain: bool = False,
-        products: bool = False,
+        forms: Forms = USUAL,
         walks: Walks | None = None,
+        journal: Journal | None = None,
     ) -> None:
-        self.algebra = Algebra(quotients=quotients, plain=plain)
-        self._recogniser = Recogniser(self.algebra) if products else None
-        self.algebra.recognise = None if self._recogniser is None else self._recogniser.recognise
+        # With a journal nothing is remembered from one step to the next.
+        self.algebra = Algebra(forms, Recogniser, EFFORT if journal is None else EFFORT * _OFTEN)
+        self._recogniser = self.algebra.recogniser
         self.deadline = deadline
         self.reuse = reuse
         self.contract = contract
@@ -86,7 +88,7 @@ class Lifter:
         """What is shared with other liftings of the same programs."""
         self.walking = 0.0
         """Seconds spent on the order of nodes and on what repeats, without lifting any."""
-        self.journal: Journal | None = None
+        self.journal = journal
         """Where every step is written down, for a certificate."""
         self.hidden: dict[int, int] = {}
         """Values that have names, and the value of that name."""
@@ -116,12 +118,9 @@ class Lifter:
         The integer part goes first: a guard such as ``label != ignore_index`` stands before the look-up that tells
         which labels exist, and guards are kept within what their values can be.
         """
-        journal, self.journal = self.journal, None
-        contract, self.contract = self.contract, False
         with self._walk():
             integers = integer_part(graph)
-        self._alone(integers, given or {})
-        self.journal, self.contract = journal, contract
+        self._alone(integers, given or {}, is_first=True)
         self._memo.clear()
         # What was tested on the way is lifted again, with all the facts.
         self.algebra.facts.tests.clear()
@@ -129,8 +128,8 @@ class Lifter:
         self.algebra.finish_sequential()
         return lifted
 
-    def _alone(self, graph: Graph, given: Mapping[str, Value]) -> Lifted:
-        self.algebra.sequential = True
+    def _alone(self, graph: Graph, given: Mapping[str, Value], *, is_first: bool = False) -> Lifted:
+        """Lift a program of one device; the first time nothing is written down, nor left out."""
         inputs = {
             node.op.label: given.get(name) or self.input(name, node.type)
             for name, position in graph.inputs.items()
@@ -138,37 +137,36 @@ class Lifter:
         }
         with self._walk():
             anchored = _anchored(graph)
-        return self._run([graph], [inputs], [anchored], SEQUENTIAL)[0]
+        lifted = [Lifted(graph, [UNKNOWN] * len(graph.nodes))]
+        journal = None if is_first else self.journal
+        self._lift(Run(self, lifted, [inputs], [anchored], SEQUENTIAL, journal), self.contract and not is_first)
+        return lifted[0]
 
     def ranks(self, graphs: Sequence[Graph], inputs: Sequence[Mapping[str, Value]]) -> list[Lifted]:
         """Lift the programs of all ranks together; raises CollectiveMismatch where collectives do not meet."""
         self.algebra.expect(len(graphs))
-        return self._run(graphs, inputs, [frozenset() for _ in graphs], 0)
-
-    def _run(
-        self,
-        graphs: Sequence[Graph],
-        inputs: Sequence[Mapping[str, Value]],
-        anchored: Sequence[Set[int]],
-        first: int,
-    ) -> list[Lifted]:
         lifted = [Lifted(graph, [UNKNOWN] * len(graph.nodes)) for graph in graphs]
-        run = Run(self, lifted, inputs, anchored, first)
+        run = Run(self, lifted, inputs, [frozenset() for _ in graphs], 0, self.journal)
+        self._lift(run, self.contract)
+        return lifted
+
+    def _lift(self, run: Run, contract: bool) -> None:
+        graphs, alone = [own.graph for own in run.lifted], run.first == SEQUENTIAL
         if not self.reuse:
             with self._walk():
-                steps = schedule_of(graphs, alone=first == SEQUENTIAL)
+                steps = schedule_of(graphs, alone=alone)
             for step in steps:
                 run.step(step)
-            return lifted
+            return
         with self._walk():
-            whole = self.walks.of(graphs, alone=first == SEQUENTIAL)
+            whole = self.walks.of(graphs, alone=alone)
             # What is written down is a schedule, in the order of each program.
-            whole = whole.shared_first() if self.journal is None else whole
+            whole = whole.shared_first() if run.journal is None else whole
             entries, found = whole.entries, whole.found
-            shorter = self._shorter(entries, found, graphs, first) if self.contract else None
+            shorter = self._shorter(entries, found, graphs, run.first) if contract else None
         if shorter is not None:
             self._contracted(entries, shorter, run)
-            return lifted
+            return
         position = 0
         for repeat in found:
             run.stretch(entries, position, repeat.start)
@@ -177,7 +175,6 @@ class Lifter:
                 reuse.stretch(start)
             position = repeat.stop
         run.stretch(entries, position, len(entries))
-        return lifted
 
     @contextmanager
     def _walk(self) -> Generator[None]:
@@ -267,7 +264,7 @@ class Lifter:
         )
         if reduced and self._recogniser is not None:
             value = tidy(self._recogniser.recognise_parts(value))
-        if self._recogniser is not None and self.algebra.quotients and isinstance(op, _CONTRACTING):
+        if self._recogniser is not None and self.algebra.forms.quotients and isinstance(op, _CONTRACTING):
             value = tidy(self._recogniser.recognise_sums(value))
         result = self._memo[key] = self.intern(value)
         if reduced:
@@ -281,30 +278,22 @@ class Lifter:
 
     def trace_afresh(self, work: Callable[[], None]) -> Trace:
         """Do some lifting as if nothing had been lifted before, and note all that it reads and makes."""
-        trace = self.algebra.terms.trace = Trace()
+        trace = Trace()
         before, self._memo = self._memo, {}
-        self._forget()
+        self.algebra.forget()
         try:
-            work()
+            with self.algebra.terms.traced(trace):
+                work()
         finally:
-            self.algebra.terms.trace = None
             self._memo = before | self._memo
         return trace
 
-    def _forget(self) -> None:
-        self.algebra.forget()
-        if self._recogniser is not None:
-            self._recogniser.forget()
-
     def trace_within(self, work: Callable[[], None]) -> tuple[int, ...]:
         """Do some lifting and tell which terms it looked into or made, within whatever is being traced."""
-        outer, terms = self.algebra.terms.trace, self.algebra.terms
-        inner = terms.trace = Trace()
-        self._forget()
-        try:
+        inner, terms = Trace(), self.algebra.terms
+        self.algebra.forget()
+        with terms.traced(inner) as outer:
             work()
-        finally:
-            terms.trace = outer
         if outer is not None:
             outer.include(inner)
         # Who reads an operator without laws uses no more than its name; who makes it says what it is.
@@ -370,9 +359,11 @@ class Run:
         inputs: Sequence[Mapping[str, Value]],
         anchored: Sequence[Set[int]],
         first: int,
+        journal: Journal | None = None,
     ) -> None:
         self.lifter = lifter
         self.lifted = lifted
+        self.journal = journal
         self.first = first
         """The first of the programs: a rank, or SEQUENTIAL."""
         self._inputs = [dict(own) for own in inputs]
@@ -410,7 +401,7 @@ class Run:
 
     def step(self, step: Step | Meeting) -> None:
         """Lift one step, and write it down where there is a journal."""
-        if self.lifter.journal is None:
+        if self.journal is None:
             self._lift(step)
             return
         places = [(step.rank, step.position)] if isinstance(step, Step) else list(step.nodes)
@@ -427,7 +418,7 @@ class Run:
         operands = [self.lifted[r].values[p] for (r, _), n in zip(places, nodes, strict=True) for p in n.operands]
         key = tuple(node.op for node in nodes), tuple(operands), tuple(values)
         named = [(rank + self.first, position) for rank, position in places]
-        self.lifter.journal.note(named, values, key, looked_into, isinstance(step, Meeting) and not received, whole[0])
+        self.journal.note(named, values, key, looked_into, isinstance(step, Meeting) and not received, whole[0])
 
     def _lift(self, step: Step | Meeting) -> int | None:
         if isinstance(step, Meeting):

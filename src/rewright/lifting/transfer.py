@@ -46,7 +46,7 @@ def transfer(
     algebra: Algebra, op: Operator, values: Sequence[Value], types: Sequence[TensorType], result: TensorType
 ) -> Value:
     """The value of an operator's result; an operator without a law becomes an opaque function of its operands."""
-    if algebra.plain:
+    if algebra.forms.plain:
         known = [written_out(algebra.terms, plain(value)) for value in values]
         return written_out(algebra.terms, plain(_transferred(algebra, op, known, types, result)))
     found = _transferred(algebra, op, values, types, result)
@@ -268,7 +268,7 @@ def _convolution(
 ) -> Value:
     """The sum of what the elements of the kernel add; one function of all where sums of products are not looked for."""
     assert isinstance(op, ops.Convolution)
-    graph = None if algebra.recognise is None else _in_products(op, *types)
+    graph = _in_products(op, *types) if algebra.forms.products else None
     if graph is None:
         raise NotAView(op.name)
     found: list[Value] = []

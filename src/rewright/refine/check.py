@@ -18,9 +18,10 @@ from rewright.lifting.journal import Journal
 from rewright.lifting.layers.induction import NotContracted
 from rewright.lifting.layers.stream import Walks
 from rewright.lifting.programs import UNKNOWN, BudgetExceeded, Lifted, Lifter
+from rewright.lifting.terms.forms import USUAL, Forms
 from rewright.ops.agreement import CollectiveMismatch
 from rewright.proof.conditions import REALS
-from rewright.refine.proof import Law, Proof
+from rewright.refine.proof import Proof
 from rewright.refine.relations.given import Given, Relations
 from rewright.refine.relations.inputs import input_values
 from rewright.refine.relations.known import input_relations, output_expectations
@@ -38,8 +39,11 @@ Wrong = Callable[[Collection[str]], Collection[str]]
 _OF_WHICH_ONE_IS_RIGHT = 4
 """One in this many unrelated outputs may have the right values without other normal forms being tried."""
 
-_OFTEN = 50
-"""How many times as much may be looked at for a proof that is written down."""
+_PRODUCTS, _PLAIN, _QUOTIENTS = (
+    Forms(products=True),
+    Forms(products=True, plain=True),
+    Forms(products=True, quotients=True),
+)
 
 
 def attempt(
@@ -70,10 +74,10 @@ def attempt(
         if proof is None or (proof.failed and proof.lifter.contraction and not _is_hopeless(proof.failed, wrong)):
             proof = lift(reuse=True)
         if laws and proof.failed and not _is_hopeless(proof.failed, wrong):
-            proof = _closest(lift, _laws(sequential, program), proof)
+            proof = _closest(lift, _other_forms(sequential, program), proof)
         if proof.failed and (proof.lifter.contraction or (repeat and proof.lifter.steps["reused"])):
             # Whoever explains the failure needs the value of every node; a layer lifted by itself may still relate.
-            proof = lift(reuse=False, law=proof.law)
+            proof = lift(reuse=False, forms=proof.forms)
     return proof
 
 
@@ -86,11 +90,11 @@ def _is_hopeless(failed: Collection[str], wrong: Wrong) -> bool:
     return bool(known) and _OF_WHICH_ONE_IS_RIGHT * (len(failed) - len(known)) <= len(failed)
 
 
-def _closest(lift: Callable[..., Proof], laws: Iterable[Law], proof: Proof) -> Proof:
+def _closest(lift: Callable[..., Proof], several: Iterable[Forms], proof: Proof) -> Proof:
     """The first proof under other normal forms that relates everything, else the one that relates most."""
     best = proof
-    for law in laws:
-        other = lift(reuse=True, law=law)
+    for forms in several:
+        other = lift(reuse=True, forms=forms)
         if other.out_of_time or other.mismatch:
             continue
         if not other.failed:
@@ -100,19 +104,19 @@ def _closest(lift: Callable[..., Proof], laws: Iterable[Law], proof: Proof) -> P
     return best
 
 
-def _laws(sequential: Graph, program: RankProgram) -> Iterator[Law]:
+def _other_forms(sequential: Graph, program: RankProgram) -> Iterator[Forms]:
     """Other normal forms that are worth a try for a program."""
     kinds = {type(node.op) for graph in program.graphs for node in graph.nodes}
     convolves = ops.Convolution in kinds and len(program.graphs) > 1
     if convolves:
-        yield "plain"  # sums of products are looked for in it too, and the borders of an input are indices of one value
+        yield _PLAIN  # sums of products are looked for in it too, and the borders of an input are indices of one value
     if convolves or kinds & {ops.AllReduce, ops.ReduceScatter}:
-        yield "products"
+        yield _PRODUCTS
     # Before quotients, which take the longest where they do not help.
     if ops.Concatenate in kinds and not convolves:
-        yield "plain"
+        yield _PLAIN
     if any(isinstance(node.op, ops.Exponential | ops.Compare) for node in sequential.nodes):
-        yield "quotients"
+        yield _QUOTIENTS
 
 
 def prove_with_journal(
@@ -120,22 +124,22 @@ def prove_with_journal(
     program: RankProgram,
     relations: Relations,
     expected: Mapping[str, Placement],
-    law: Law | None = None,
+    forms: Forms = USUAL,
     walks: Walks | None = None,
 ) -> Proof:
-    """Repeat the proof and record every step in a journal; the law that is known to reach it is tried first.
+    """Repeat the proof and record every step in a journal; the forms that are known to reach it are tried first.
 
     ``walks`` come from the first proof.
     """
     lift = partial(_lift, sequential, program, relations, expected, None, walks=walks or Walks())
     with pause_garbage_collection():
         first: Proof | None = None
-        for other in dict.fromkeys((law, None, *_laws(sequential, program))):
-            proof = lift(reuse=True, journal=Journal(), law=other)
+        for other in dict.fromkeys((forms, USUAL, *_other_forms(sequential, program))):
+            proof = lift(reuse=True, journal=Journal(), forms=other)
             if not proof.failed:
                 return proof
-            first = proof if other is None else first
-        assert first is not None, "the usual law is among them"
+            first = proof if other == USUAL else first
+        assert first is not None, "the usual forms are among them"
         if first.lifter.steps["reused"]:
             return lift(reuse=False, journal=Journal())
     return first
@@ -151,21 +155,18 @@ def _lift(
     reuse: bool,
     contract: bool = False,
     journal: Journal | None = None,
-    law: Law | None = None,
+    forms: Forms = USUAL,
     wrong: Wrong = lambda failed: (),
     walks: Walks | None = None,
 ) -> Proof:
     """Raises NotContracted where layers were left out that the remaining ones cannot stand for."""
     started = time.perf_counter()
     numbered = are_numbered(sequential, program.graphs)
-    laws = {"quotients": law == "quotients", "plain": law == "plain", "products": law is not None}
-    lifter = Lifter(deadline, reuse=reuse, contract=contract and not numbered, **laws, walks=walks)
-    lifter.journal = journal
-    if journal is not None:  # nothing is remembered from one step to the next
-        lifter.algebra.effort *= _OFTEN
+    shorter = contract and not numbered
+    lifter = Lifter(deadline, reuse=reuse, contract=shorter, forms=forms, walks=walks, journal=journal)
     inputs = input_values(lifter, sequential, program, relations.placements, relations.equations)
     seconds = {"relate inputs": time.perf_counter() - started}
-    proof = Proof(lifter, Lifted(sequential), [], seconds=seconds, law=law)
+    proof = Proof(lifter, Lifted(sequential), [], seconds=seconds)
     try:
         with _timed(proof, "lift sequential"):
             proof.sequential = lifter.sequential(sequential, inputs.sequential)

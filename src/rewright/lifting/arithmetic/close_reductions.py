@@ -34,11 +34,8 @@ class Filler:
         """The addend with the regions of its parts written into its term."""
         if not addend.parts:
             return addend
-        before, self._terms.window = self._terms.window, None  # what is filled has variables of its own
-        try:
+        with self._terms.over(None):  # what is filled has variables of its own
             inner = self._fill(addend.term, addend.parts)
-        finally:
-            self._terms.window = before
         return Addend(addend.coefficient * inner.coefficient, inner.term, compose(inner.access, addend.access), ())
 
     def _fill(self, term: int, parts: Parts) -> Addend:

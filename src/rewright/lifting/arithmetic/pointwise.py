@@ -87,7 +87,7 @@ def reciprocal(algebra: Algebra, view: View) -> View:
         term, access = algebra.terms.apply("reciprocal", [algebra.operand(view)])
         return View(view.dims, (Addend(ONE, term, access),))
     terms = algebra.terms
-    parts = fraction(terms, addend) if algebra.quotients else None
+    parts = fraction(terms, addend) if algebra.forms.quotients else None
     if parts is not None:
         above, below = parts
         return multiply(algebra, reciprocal(algebra, algebra.settle(view.dims, above)), _one(view, below))
@@ -97,7 +97,7 @@ def reciprocal(algebra: Algebra, view: View) -> View:
         children = zip(terms.children(addend.term), terms.accesses(addend.term), strict=True)
         factors = [(child, compose(access, addend.access)) for child, access in children]
     number, roots, factors = inverse_roots(terms, factors)
-    inverted = [inverse(terms, f) if algebra.quotients else terms.apply("reciprocal", [f]) for f in factors]
+    inverted = [inverse(terms, f) if algebra.forms.quotients else terms.apply("reciprocal", [f]) for f in factors]
     term, access = terms.multiply([*inverted, *roots])
     return View(view.dims, (Addend(1 / (addend.coefficient * number), term, access),))
 
@@ -108,7 +108,7 @@ def _one(view: View, operand: Operand) -> View:
 
 def _log(algebra: Algebra, op: Operator, views: Sequence[View], types: Sequence[TensorType]) -> View:
     """The logarithm; of products and quotients of positive numbers, where quotients count, a sum of logarithms."""
-    if not algebra.quotients:
+    if not algebra.forms.quotients:
         return function(algebra, "log", views)
     view, terms = views[0], algebra.terms
     addend = algebra.close(view)
@@ -149,7 +149,7 @@ def _square_root(algebra: Algebra, op: Operator, views: Sequence[View], types: S
 
 def _logistic(algebra: Algebra, op: Operator, views: Sequence[View], types: Sequence[TensorType]) -> View:
     opposite = [algebra.add(views, [MINUS_ONE])]
-    quotient = algebra.quotients  # a difference of logarithms
+    quotient = algebra.forms.quotients  # a difference of logarithms
     grown = _exponential(algebra, op, opposite, types) if quotient else function(algebra, "exponential", opposite)
     return reciprocal(algebra, algebra.add([algebra.constant(grown.dims, 1.0), grown], [ONE, ONE]))
 
@@ -162,7 +162,7 @@ def _exponential(algebra: Algebra, op: Operator, views: Sequence[View], types: S
     addend = algebra.close(views[0])
     left: list[tuple[Fraction, int, Access]] = []
     result: View | None = None
-    if algebra.quotients:
+    if algebra.forms.quotients:
         grown = _of_masked(algebra, op, views[0], addend, types)
         if grown is not None:
             return grown

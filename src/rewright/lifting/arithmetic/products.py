@@ -204,7 +204,7 @@ def _moved_in(algebra: Algebra, dims: tuple[Digits, ...], sources: Sequence[Adde
 
     Where quotients count, a softmax's gradient is ``e/s (a - b)`` here and ``e (a/s - b/s)`` there.
     """
-    if not algebra.quotients or len(sources) != 1:
+    if not algebra.forms.quotients or len(sources) != 1:
         return None
     guard = algebra.guards.guard_of(sources[0])
     source = sources[0] if guard is None else guard[2]
@@ -243,7 +243,7 @@ def _product(algebra: Algebra, left: Addend, right: Addend) -> Addend:
         number, operands = in_pairs(algebra.terms, *operands)
     coefficient *= number
     parts = left.parts or right.parts
-    simpler = within_sums(algebra.terms, operands) if algebra.quotients and not parts else None
+    simpler = within_sums(algebra.terms, operands) if algebra.forms.quotients and not parts else None
     if simpler is not None:
         return replace(simpler, coefficient=coefficient * simpler.coefficient)
     return Addend(coefficient, *algebra.terms.multiply(operands), parts)

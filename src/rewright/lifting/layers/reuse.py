@@ -54,7 +54,7 @@ class Reuse:
         if len(self._sources) == _MOST_TEMPLATES:
             self._run.stretch(self._entries, start, stop)
             return
-        journal = self._lifter.journal
+        journal = self._run.journal
         first = 0 if journal is None else len(journal.entries)
         trace = self._lifter.trace_afresh(lambda: self._run.stretch(self._entries, start, stop))
         source = self._source(start, trace, (first, 0 if journal is None else len(journal.entries)))
@@ -109,7 +109,7 @@ class Reuse:
         return True
 
     def _write_down(self, source: _Source, start: int, instance: Instance) -> None:
-        journal, places, first = self._lifter.journal, self._entries.places, self._run.first
+        journal, places, first = self._run.journal, self._entries.places, self._run.first
         if journal is None or source.entries[0] == source.entries[1]:
             return  # a stretch of inputs only, which the relations describe
         shifts: dict[int, int] = {}

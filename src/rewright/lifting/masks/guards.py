@@ -183,7 +183,7 @@ class Guards:
         value, region = self.base(*self._seen_by_body(value, region, body))
         region = self.possible(value[0], region)
         value, region = self._bounded_above(value, region)
-        if self._algebra.quotients:
+        if self._algebra.forms.quotients:
             holds = (
                 None if self._algebra.sequential else decide(self._terms, value, region, ranges_of(self._terms.window))
             )

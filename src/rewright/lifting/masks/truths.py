@@ -120,7 +120,7 @@ def integer_test(algebra: Algebra, view: View, wanted: Region) -> View:
     lengths = [n for digits in view.dims for n in digits]
     region = regions.preimage(wanted, scale, constant)
     answer = everywhere(algebra.terms, term, region)
-    if answer is None and algebra.quotients:
+    if answer is None and algebra.forms.quotients:
         answer = decide(algebra.terms, term, region, ranges_of(lengths))
     if answer is not None:
         return algebra.constant(view.dims, 1.0) if answer else algebra.zero(view.dims)

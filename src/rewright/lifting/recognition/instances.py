@@ -47,9 +47,9 @@ def instance(terms: Terms, addend: Addend) -> Addend | None:
     return Addend(addend.coefficient * factor, term, place, addend.parts)
 
 
-def instance_of_new(horizon: int, terms: Terms, addend: Addend) -> Addend | None:
-    """The same for a term that is not the sequential program's own, whatever its variables are those of."""
-    found = _instance(terms, (addend.term, addend.access)) if addend.term >= horizon else None
+def instance_of_any(terms: Terms, addend: Addend) -> Addend | None:
+    """The same, whatever the variables are those of."""
+    found = _instance(terms, (addend.term, addend.access))
     if found is None:
         return None
     factor, (term, place) = found
