@@ -20,8 +20,8 @@ from rewright.lifting.layers.induction import Contraction, Layered, NotContracte
 from rewright.lifting.layers.reuse import Reuse
 from rewright.lifting.layers.stream import Integers, Repeat, Stream, Walks, schedule_of
 from rewright.lifting.masks.integers import integer_part
-from rewright.lifting.moves.indexing import opaque
 from rewright.lifting.moves.layout import concatenate, slice_axis, tidy
+from rewright.lifting.moves.opaque import as_view, opaque
 from rewright.lifting.recognition.sums import Recogniser
 from rewright.lifting.terms.algebra import EFFORT, Algebra
 from rewright.lifting.terms.forms import USUAL, Forms
@@ -30,7 +30,7 @@ from rewright.lifting.terms.store import ONE, Named
 from rewright.lifting.terms.template import Instance, have_equal_form, terms_of
 from rewright.lifting.terms.trace import Trace
 from rewright.lifting.terms.value import NotAView, Pieces, Value
-from rewright.lifting.transfer import as_view, transfer
+from rewright.lifting.transfer import transfer
 
 _ADDITIVE = (ops.Add, ops.Subtract)
 _CONTRACTING = (ops.DotGeneral, ops.Reduce)
@@ -246,7 +246,7 @@ class Lifter:
             raise NotContracted
         # Equal numbers of different dtypes are one value, but an operator may treat them differently.
         kinds = tuple(lifted.graph.nodes[p].type.dtype for p in node.operands)
-        key = (op, operands, kinds) if not isinstance(op, (ops.Constant, ops.Iota)) else (op, node.type)
+        key = (op, node.type) if isinstance(op, ops.Leaf) else (op, operands, kinds)
         self.algebra.count_use(op.name)
         found = self._memo.get(key)
         if found is not None:
@@ -305,7 +305,7 @@ class Lifter:
         self.steps["collectives"] += 1
         nodes = [lifted[rank].graph.nodes[position] for rank, position in step.nodes]
         self.algebra.count_use(nodes[0].op.name)
-        if isinstance(nodes[-1].op, ops.Recv):
+        if isinstance(nodes[-1].op, ops.Message):
             (sender, sent), (receiver, received) = step.nodes
             lifted[receiver].values[received] = lifted[sender].values[sent]
             return None
@@ -319,7 +319,7 @@ class Lifter:
             results, whole = meet(self.algebra, operators, values, nodes[0].type.dtype, members)
         except NotAView:
             results, whole = self._unknown(operators, values, [node.type for node in nodes]), None
-        if self._recogniser is not None and isinstance(nodes[0].op, ops.AllReduce | ops.ReduceScatter):
+        if self._recogniser is not None and isinstance(nodes[0].op, ops.Combining):
             known = {id(result): result for result in results}
             found = {number: self._recogniser.recognise_parts(result) for number, result in known.items()}
             results = [found[id(result)] for result in results]
@@ -411,7 +411,7 @@ class Run:
             return
         whole: list[int | None] = []
         looked_into = self.lifter.trace_within(lambda: whole.append(self._lift(step)))
-        received = isinstance(nodes[-1].op, ops.Recv)
+        received = isinstance(nodes[-1].op, ops.Message)
         if received:
             places, nodes = places[-1:], nodes[-1:]
         values = [self.lifted[rank].values[position] for rank, position in places]

@@ -7,6 +7,7 @@ from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations, product
 from math import gcd
+from typing import TYPE_CHECKING
 
 from rewright.claims.language import Add, Addend, View
 from rewright.ir.dims import Dim
@@ -14,9 +15,11 @@ from rewright.lifting.arithmetic.roots import in_pairs, squared_root
 from rewright.lifting.masks.positions import factors_of
 from rewright.lifting.recognition.instances import instance
 from rewright.lifting.recognition.shifts import within_sums
-from rewright.lifting.terms.algebra import Algebra
 from rewright.lifting.terms.index import Index, compose, magnitude, rename, variables_in
 from rewright.lifting.terms.value import Digits
+
+if TYPE_CHECKING:
+    from rewright.lifting.terms.algebra import Algebra
 
 _MOST_DISTRIBUTED = 6
 """A factor is tried in each of at most this many addends."""
