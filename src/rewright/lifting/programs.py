@@ -98,6 +98,10 @@ class Lifter:
         """Values that members of a group added up, and sums with these: the model may add all of it up at once."""
         self._numbers: dict[Value, int] = {}
         self._memo: dict[tuple[object, ...], int] = {}
+        self._copies: Sequence[Callable[[], None]] = ()
+        """What gives the sequential nodes of layers that were lifted as earlier ones their values."""
+        self._given: Sequence[Mapping[str, Value]] = ()
+        """What the inputs of the ranks are."""
 
     def intern(self, value: Value) -> int:
         """The identity of a value."""
@@ -138,25 +142,44 @@ class Lifter:
         with self._walk():
             anchored = _anchored(graph)
         lifted = [Lifted(graph, [UNKNOWN] * len(graph.nodes))]
-        journal = None if is_first else self.journal
-        self._lift(Run(self, lifted, [inputs], [anchored], SEQUENTIAL, journal), self.contract and not is_first)
+        run = Run(self, lifted, [inputs], [anchored], SEQUENTIAL, None if is_first else self.journal)
+        self._lift(run, self.contract and not is_first)
+        self._copies = run.copies
         return lifted[0]
 
     def ranks(self, graphs: Sequence[Graph], inputs: Sequence[Mapping[str, Value]]) -> list[Lifted]:
         """Lift the programs of all ranks together; raises CollectiveMismatch where collectives do not meet."""
         self.algebra.expect(len(graphs))
-        lifted = [Lifted(graph, [UNKNOWN] * len(graph.nodes)) for graph in graphs]
-        run = Run(self, lifted, inputs, [frozenset() for _ in graphs], 0, self.journal)
+        self._given = inputs
+        run = self._of_ranks(graphs, inputs)
         self._lift(run, self.contract)
-        return lifted
+        return run.lifted
+
+    def _of_ranks(self, graphs: Sequence[Graph], inputs: Sequence[Mapping[str, Value]]) -> Run:
+        lifted = [Lifted(graph, [UNKNOWN] * len(graph.nodes)) for graph in graphs]
+        return Run(self, lifted, inputs, [frozenset() for _ in graphs], 0, self.journal)
+
+    def complete(self, graphs: Sequence[Graph]) -> list[Lifted]:
+        """The ranks' programs with every layer lifted by itself; gives every sequential node its value too.
+
+        What was lifted by itself before is only looked up, by the values of its operands.
+        """
+        for copy in self._copies:
+            copy()
+        run = self._of_ranks(graphs, self._given)
+        self._one_by_one(run)
+        return run.lifted
+
+    def _one_by_one(self, run: Run) -> None:
+        with self._walk():
+            steps = schedule_of([own.graph for own in run.lifted], alone=run.first == SEQUENTIAL)
+        for step in steps:
+            run.step(step)
 
     def _lift(self, run: Run, contract: bool) -> None:
         graphs, alone = [own.graph for own in run.lifted], run.first == SEQUENTIAL
         if not self.reuse:
-            with self._walk():
-                steps = schedule_of(graphs, alone=alone)
-            for step in steps:
-                run.step(step)
+            self._one_by_one(run)
             return
         with self._walk():
             whole = self.walks.of(graphs, alone=alone)
@@ -355,7 +378,7 @@ class Run:
     def __init__(
         self,
         lifter: Lifter,
-        lifted: Sequence[Lifted],
+        lifted: list[Lifted],
         inputs: Sequence[Mapping[str, Value]],
         anchored: Sequence[Set[int]],
         first: int,
@@ -369,6 +392,8 @@ class Run:
         self._inputs = [dict(own) for own in inputs]
         self._anchored = anchored
         self._named: Set[tuple[int, int]] = frozenset()
+        self.copies: list[Callable[[], None]] = []
+        """What gives the nodes of sequential layers that were lifted as earlier ones their values."""
 
     def name(self, places: Set[tuple[int, int]]) -> None:
         """Give a name to what these nodes compute, which hides what it is made of."""

@@ -75,10 +75,36 @@ def attempt(
             proof = lift(reuse=True)
         if laws and proof.failed and not _is_hopeless(proof.failed, wrong):
             proof = _closest(lift, _other_forms(sequential, program), proof)
-        if proof.failed and (proof.lifter.contraction or (repeat and proof.lifter.steps["reused"])):
-            # Whoever explains the failure needs the value of every node; a layer lifted by itself may still relate.
+        # Whoever explains the failure needs the value of every node; a layer lifted by itself may still relate.
+        if proof.failed and proof.lifter.contraction:
             proof = lift(reuse=False, forms=proof.forms)
+        elif proof.failed and repeat and proof.lifter.steps["reused"]:
+            _complete(proof, program, expected, wrong)
     return proof
+
+
+def _complete(proof: Proof, program: RankProgram, expected: Mapping[str, Placement], wrong: Wrong) -> None:
+    """Lift every layer by itself, and relate once more the outputs that are other values then."""
+    before = proof.ranks
+    try:
+        with _timed(proof, "lift ranks"):
+            proof.ranks = proof.lifter.complete(program.graphs)
+    except BudgetExceeded:
+        proof.out_of_time = True
+        return
+    if proof.pairing is not None:
+        proof.failed = []
+        _pair(proof, program)
+        return
+    pairs = list(zip(before, proof.ranks, strict=True))
+    names = proof.sequential.graph.outputs
+    changed = [name for name in names if any(_output(old, name) != _output(new, name) for old, new in pairs)]
+    _relate_all(proof, [name for name in proof.failed if name in changed], program, expected, wrong)
+
+
+def _output(lifted: Lifted, name: str) -> int | None:
+    """The value of an output of a rank that has it."""
+    return lifted.values[lifted.graph.outputs[name]] if name in lifted.graph.outputs else None
 
 
 def _is_hopeless(failed: Collection[str], wrong: Wrong) -> bool:
@@ -180,33 +206,44 @@ def _lift(
         return proof
     started = time.perf_counter()
     stands = _stand_ins(lifter, relations, expected)
+    names = [name for name in sequential.outputs if name not in stands]
     if numbered:
         _pair(proof, program)
-        seconds["relate outputs"] = time.perf_counter() - started
-        proof.assumptions = [REALS, *_facts(lifter), *relations.assumptions, *_captured(sequential, program)]
-        return proof
-    for name in sequential.outputs:
-        if name in stands:
-            continue
-        if journal is None:
-            _relate(proof, name, program, expected.get(name), expand=False)
-        else:
+    elif journal is None:
+        started += _relate_all(proof, names, program, expected, wrong)  # has a phase of its own
+    else:
+        for name in names:
             work = partial(_relate_at_last, proof, name, program, expected.get(name))
             proof.looked_into[name] = lifter.trace_within(work)
-    if journal is None and proof.failed:
-        asked = time.perf_counter()
-        given_up = frozenset(wrong(proof.failed))
-        started += time.perf_counter() - asked  # has a phase of its own
-        open_ones = [name for name in proof.failed if name not in given_up]
-        proof.failed = [name for name in proof.failed if name in given_up]
-        for name in open_ones:
-            _relate(proof, name, program, expected.get(name))
-        proof.failed.sort(key=list(sequential.outputs).index)
-    if stands:
+    if stands and not numbered:
         _repeat(proof, program, stands, expected)
     seconds["relate outputs"] = time.perf_counter() - started
     proof.assumptions = [REALS, *_facts(lifter), *relations.assumptions, *_captured(sequential, program)]
     return proof
+
+
+def _relate_all(
+    proof: Proof, names: Sequence[str], program: RankProgram, expected: Mapping[str, Placement], wrong: Wrong
+) -> float:
+    """Relate some outputs: at last what takes long, but for those that values show to be wrong.
+
+    Gives the seconds that were spent on values.
+    """
+    proof.failed = [name for name in proof.failed if name not in names]
+    others = list(proof.failed)
+    for name in names:
+        _relate(proof, name, program, expected.get(name), expand=False)
+    if len(proof.failed) == len(others):
+        return 0.0
+    asked = time.perf_counter()
+    given_up = {*others, *wrong(proof.failed)}
+    seconds = time.perf_counter() - asked
+    open_ones = [name for name in proof.failed if name not in given_up]
+    proof.failed = [name for name in proof.failed if name in given_up]
+    for name in open_ones:
+        _relate(proof, name, program, expected.get(name))
+    proof.failed.sort(key=list(proof.sequential.graph.outputs).index)
+    return seconds
 
 
 def _stand_ins(lifter: Lifter, relations: Relations, expected: Mapping[str, Placement]) -> Mapping[str, str]:
