@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 
 from rewright import ops
-from rewright.claims.language import Addend, Guard, Input, Ranged, View
+from rewright.claims.language import Addend, Input, View
 from rewright.ir.operator import Operator
 from rewright.ir.types import DType, TensorType
 from rewright.lifting.arithmetic.functions import function
@@ -116,9 +116,7 @@ def _is_given(algebra: Algebra, view: View) -> bool:
     terms, (_, _, operand) = algebra.terms, algebra.integer(view)
     if operand is None:
         return False
-    term = operand[0]
-    masked = isinstance(terms.label(term), Ranged) and isinstance(terms.label(terms.children(term)[0]), Guard)
-    return masked or isinstance(terms.label(term), Input)
+    return terms.mask(operand) is not None or isinstance(terms.label(operand[0]), Input)
 
 
 LAWS: Mapping[type[Operator], Callable[..., View]] = {

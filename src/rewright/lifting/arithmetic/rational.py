@@ -6,18 +6,18 @@ from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 
 from rewright import ops
-from rewright.claims.language import Addend, View, applies
+from rewright.claims.language import Addend, View
 from rewright.ir.operator import Operator
 from rewright.ir.types import TensorType
 from rewright.lifting.arithmetic.functions import function, of_integers, of_term
 from rewright.lifting.arithmetic.products import multiply
 from rewright.lifting.arithmetic.roots import inverse_roots
+from rewright.lifting.masks.positions import factors_of
 from rewright.lifting.masks.truths import predicate
 from rewright.lifting.recognition.quotients import join_digits, quotient, remainder
 from rewright.lifting.recognition.shifts import fraction, inverse
 from rewright.lifting.terms.algebra import Algebra
-from rewright.lifting.terms.index import compose
-from rewright.lifting.terms.store import ONE, Operand
+from rewright.lifting.terms.store import ONE
 
 MINUS_ONE = Fraction(-1)
 
@@ -65,12 +65,7 @@ def reciprocal(algebra: Algebra, view: View) -> View:
     if parts is not None:
         above, below = parts
         return multiply(algebra, reciprocal(algebra, algebra.settle(view.dims, above)), of_term(view, below))
-    factors: list[Operand] = [(addend.term, addend.access)]
-    label = terms.label(addend.term)
-    if applies(label, "multiply"):
-        children = zip(terms.children(addend.term), terms.accesses(addend.term), strict=True)
-        factors = [(child, compose(access, addend.access)) for child, access in children]
-    number, roots, factors = inverse_roots(terms, factors)
+    number, roots, factors = inverse_roots(terms, factors_of(terms, (addend.term, addend.access)))
     inverted = [inverse(terms, f) if algebra.forms.quotients else terms.apply("reciprocal", [f]) for f in factors]
     term, access = terms.multiply([*inverted, *roots])
     return View(view.dims, (Addend(1 / (addend.coefficient * number), term, access),))

@@ -20,7 +20,7 @@ from rewright.lifting.recognition.shifts import standing
 from rewright.lifting.recognition.unit_axes import open_axes, plain, plain_view, recognise
 from rewright.lifting.terms import regions
 from rewright.lifting.terms.algebra import Algebra, align
-from rewright.lifting.terms.index import Access, Index, compose, rename, variables_in
+from rewright.lifting.terms.index import Access, Index, rename, variables_in
 from rewright.lifting.terms.store import ONE, Folded, Operand, in_order
 from rewright.lifting.terms.value import (
     Digits,
@@ -319,13 +319,11 @@ def _members(algebra: Algebra, kind: str, views: Sequence[View]) -> Iterator[Ope
     terms = algebra.terms
     left = [algebra.operand(view) for view in reversed(views)]
     while left:
-        term, access = left.pop()
-        if applies(terms.see(term), kind):
-            left += [
-                (c, compose(own, access)) for c, own in zip(terms.children(term), terms.accesses(term), strict=True)
-            ]
+        operand = left.pop()
+        if applies(terms.see(operand[0]), kind):
+            left += terms.operands(operand)
         else:
-            yield term, access
+            yield operand
 
 
 @dataclass(frozen=True)

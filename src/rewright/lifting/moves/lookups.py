@@ -25,7 +25,10 @@ from rewright.lifting.terms.value import NotAView, Pieces, Value, variables_of
 def _gather(
     algebra: Algebra, op: ops.Gather, values: Sequence[Value], types: Sequence[TensorType], result: TensorType
 ) -> Value:
-    data, indices = values
+    return _looked_up(algebra, op, values[0], values[1], result.shape)
+
+
+def _looked_up(algebra: Algebra, op: ops.Gather, data: Value, indices: Value, result: Shape) -> Value:
     if isinstance(data, Pieces) and isinstance(indices, View):
         rows = _rows_in_order(algebra, op, data, indices, result)
         if rows is not None:
@@ -34,11 +37,11 @@ def _gather(
         if found is not None:
             return found
     if isinstance(indices, Pieces) or isinstance(data, Pieces):
-        return _gather_pieces(algebra, op, values, types, result)
-    return recognise(algebra, lambda views: gather(algebra, op, views[0], views[1], result.shape), [data, indices])
+        return _gather_pieces(algebra, op, data, indices, result)
+    return recognise(algebra, lambda views: gather(algebra, op, views[0], views[1], result), [data, indices])
 
 
-def _rows_in_order(algebra: Algebra, op: ops.Gather, data: Pieces, indices: View, result: TensorType) -> Value | None:
+def _rows_in_order(algebra: Algebra, op: ops.Gather, data: Pieces, indices: View, result: Shape) -> Value | None:
     """A table in pieces that is looked up at places one after the other is a part of the table; None where it is not.
 
     So are the places of a sequence that was put in another order, of which each rank takes its part.
@@ -56,7 +59,7 @@ def _rows_in_order(algebra: Algebra, op: ops.Gather, data: Pieces, indices: View
         return None
     if not 0 <= low <= size - length:
         return None
-    return broadcast(slice_axis(data, 0, low, low + length), result.shape, [axis])
+    return broadcast(slice_axis(data, 0, low, low + length), result, [axis])
 
 
 def _applied(algebra: Algebra, op: Operator, value: Value, kind: TensorType, result: TensorType) -> Value:
@@ -64,27 +67,24 @@ def _applied(algebra: Algebra, op: Operator, value: Value, kind: TensorType, res
     return tidy(unknown(algebra, op, [as_view(algebra, value)], [kind], result))
 
 
-def _gather_pieces(
-    algebra: Algebra, op: ops.Gather, values: Sequence[Value], types: Sequence[TensorType], result: TensorType
-) -> Value:
+def _gather_pieces(algebra: Algebra, op: ops.Gather, data: Value, indices: Value, result: Shape) -> Value:
     """Gather piece by piece along an axis of the indices or one that is read whole, else from pieces as one term."""
-    data, indices = values
     if not isinstance(indices, Pieces) or indices.axis == op.index_vector_dim:
         if isinstance(data, Pieces) and _is_read_whole(op, data.shape, data.axis):
-            return _gather_from_pieces(algebra, op, data, indices, types, result)
+            return _gather_from_pieces(algebra, op, data, indices, result)
         if isinstance(data, Pieces) and isinstance(indices, View) and data.axis in op.operand_batching_dims:
-            return _gather_alongside(algebra, op, data, indices, types, result)
-        return gather(algebra, op, as_view(algebra, data), as_view(algebra, indices), result.shape)
+            return _gather_alongside(algebra, op, data, indices, result)
+        return gather(algebra, op, as_view(algebra, data), as_view(algebra, indices), result)
     axes = [a for a in range(len(indices.shape)) if a != op.index_vector_dim]
-    out = [a for a in range(result.rank) if a not in op.offset_dims][axes.index(indices.axis)]
+    out = [a for a in range(len(result)) if a not in op.offset_dims][axes.index(indices.axis)]
     parts: list[Value] = []
     for part, start, length in lengthwise(indices):
         rows = data
         if indices.axis in op.start_indices_batching_dims:
             axis = op.operand_batching_dims[op.start_indices_batching_dims.index(indices.axis)]
             rows = slice_rows(data, indices, axis, start, start + length)
-        shape = (*result.shape[:out], part.shape[indices.axis], *result.shape[out + 1 :])
-        parts.append(_gather(algebra, op, (rows, part), types, result.with_shape(shape)))
+        shape = (*result[:out], part.shape[indices.axis], *result[out + 1 :])
+        parts.append(_looked_up(algebra, op, rows, part, shape))
     return assemble(parts, out, indices.outer)
 
 
@@ -94,9 +94,7 @@ def _is_read_whole(op: ops.Gather, shape: Shape, axis: int) -> bool:
     return axis not in looked_up and op.slice_sizes[axis] == shape[axis]
 
 
-def _gather_from_pieces(
-    algebra: Algebra, op: ops.Gather, data: Pieces, indices: Value, types: Sequence[TensorType], result: TensorType
-) -> Value:
+def _gather_from_pieces(algebra: Algebra, op: ops.Gather, data: Pieces, indices: Value, result: Shape) -> Value:
     """The same elements of every piece, in pieces along the axis of the result that holds theirs."""
     windows = [a for a in range(len(data.shape)) if a not in (*op.collapsed_slice_dims, *op.operand_batching_dims)]
     out = op.offset_dims[windows.index(data.axis)]
@@ -104,34 +102,30 @@ def _gather_from_pieces(
     for part in data.parts:
         length = part.shape[data.axis]
         sizes = (*op.slice_sizes[: data.axis], length, *op.slice_sizes[data.axis + 1 :])
-        shape = (*result.shape[:out], length, *result.shape[out + 1 :])
+        shape = (*result[:out], length, *result[out + 1 :])
         one = replace(op, slice_sizes=sizes)
-        parts.append(_gather(algebra, one, (part, indices), types, result.with_shape(shape)))
+        parts.append(_looked_up(algebra, one, part, indices, shape))
     return assemble(parts, out, data.outer)
 
 
-def _gather_alongside(
-    algebra: Algebra, op: ops.Gather, data: Pieces, indices: View, types: Sequence[TensorType], result: TensorType
-) -> Value:
+def _gather_alongside(algebra: Algebra, op: ops.Gather, data: Pieces, indices: View, result: Shape) -> Value:
     """A look-up in every piece by the indices for it, where data and indices share the axis of the pieces."""
     axis = op.start_indices_batching_dims[op.operand_batching_dims.index(data.axis)]
     axes = [a for a in range(len(indices.shape)) if a != op.index_vector_dim]
-    out = [a for a in range(result.rank) if a not in op.offset_dims][axes.index(axis)]
+    out = [a for a in range(len(result)) if a not in op.offset_dims][axes.index(axis)]
     parts: list[Value] = []
     for part, start, length in lengthwise(data):
         rows = slice_rows(indices, data, axis, start, start + length)
-        shape = (*result.shape[:out], part.shape[data.axis], *result.shape[out + 1 :])
-        parts.append(_gather(algebra, op, (part, rows), types, result.with_shape(shape)))
+        shape = (*result[:out], part.shape[data.axis], *result[out + 1 :])
+        parts.append(_looked_up(algebra, op, part, rows, shape))
     return assemble(parts, out, data.outer)
 
 
-def _scatter(
-    algebra: Algebra, op: ops.Scatter, values: Sequence[Value], types: Sequence[TensorType], result: TensorType
-) -> Value:
+def _scatter(algebra: Algebra, op: ops.Scatter, values: Sequence[Value], *_: object) -> Value:
     if op.kind != "sum":
         raise NotAView("scatter " + op.kind)
     base, indices, updates = values
-    return combine(algebra, "sum", [base, _scatter_sum(algebra, op, indices, updates, result.shape)])
+    return combine(algebra, "sum", [base, _scatter_sum(algebra, op, indices, updates, base.shape)])
 
 
 def _scatter_sum(algebra: Algebra, op: ops.Scatter, indices: Value, updates: Value, shape: Shape) -> Value:

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
-from math import isfinite
+from math import isfinite, prod
 from operator import itemgetter
 from typing import NamedTuple, cast
 
@@ -252,6 +252,32 @@ class Terms:
         """The coefficients of a sum."""
         return cast("Add", self.see(term)).coefficients
 
+    def operands(self, operand: Operand) -> list[Operand]:
+        """What a node reads where it is read itself."""
+        term, access = operand
+        pairs = zip(self.children(term), self.accesses(term), strict=True)
+        return [(child, compose(own, access)) for child, own in pairs]
+
+    def mask(self, operand: Operand) -> tuple[Operand, Operand, Region] | None:
+        """For what is another tensor where an integer lies in a set, and zero elsewhere: integer, tensor and set."""
+        term, access = operand
+        hole = self.children(term)[0] if isinstance(self.label(term), Ranged) else None
+        if hole is None or not isinstance(self.label(hole), Guard):
+            return None
+        value, body = self.operands((hole, access))
+        return value, body, self.region(term)
+
+    def remake(self, term: int, found: Sequence[Addend]) -> Addend:
+        """A sum or a function of other operands, all of them closed."""
+        label = self.label(term)
+        if isinstance(label, Add):
+            parts = [(c * a.coefficient, a.term, a.access) for c, a in zip(self.coefficients(term), found, strict=True)]
+            return self.add(parts) or Addend(Fraction(0), self.one, ())
+        if applies(label, "multiply"):
+            scale = prod((a.coefficient for a in found), start=ONE)
+            return Addend(scale, *self.multiply([(a.term, a.access) for a in found]))
+        return Addend(ONE, *self.apply(cast("Apply", label).function, [self.freeze(a) for a in found]))
+
     def region(self, term: int) -> Region:
         """The region of a ranged fold or guard."""
         return cast("Ranged", self.see(term)).region
@@ -309,8 +335,7 @@ class Terms:
                 continue
             label = self.label(term)
             if applies(label, "multiply") and len(factors) + len(self.children(term)) <= _LONGEST:
-                inner = zip(self.children(term), self.accesses(term), strict=True)
-                factors.extend((child, compose(a, access)) for child, a in inner)
+                factors += self.operands((term, access))
             else:
                 factors.append((term, access))
         factors = self._rewrites.cancel(self, factors)
@@ -375,10 +400,7 @@ class Terms:
         label = self.label(term)
         if not isinstance(label, Add):
             return [(ONE, (term, access))]
-        return [
-            (c, (child, compose(a, access)))
-            for c, child, a in zip(self.coefficients(term), self.children(term), self.accesses(term), strict=True)
-        ]
+        return list(zip(self.coefficients(term), self.operands((term, access)), strict=True))
 
     def freeze(self, addend: Addend) -> Operand:
         """The addend as a term of its own, its coefficient inside."""
@@ -506,26 +528,17 @@ class Terms:
         if len(children) == 1 and isinstance(self.label(term), Add):  # a multiple of a sum
             children = (*children, *self.children(children[0]))
         for child in (term, *children):
-            label = self.label(child)
-            hole = self.children(child)[0] if isinstance(label, Ranged) else None
-            if hole is not None and isinstance(self.label(hole), Guard) and self.children(hole)[0] == value:
-                region = self.region(child)
-                if region not in found and is_set(region):
-                    found.append(region)
+            masked = self.mask((child, identity(self.arity[child])))
+            if masked is not None and masked[0][0] == value and masked[2] not in found and is_set(masked[2]):
+                found.append(masked[2])
         return found
 
     def predicate(self, term: int) -> tuple[Operand, Region] | None:
         """For an indicator ``value in set``: the value, read at the indicator's axes, and the set."""
-        label = self.label(term)
-        if not isinstance(label, Ranged):
+        masked = self.mask((term, identity(self.arity[term])))
+        if masked is None or masked[1][0] != self.one or not is_set(masked[2]):
             return None
-        hole = self.children(term)[0]
-        inner = self.label(hole)
-        value, body = (*self.children(hole), -1)[:2] if isinstance(inner, Guard) else (-1, -1)
-        if not isinstance(inner, Guard) or body != self.one:
-            return None
-        region = self.region(term)
-        return ((value, self.accesses(hole)[0]), region) if is_set(region) else None
+        return masked[0], masked[2]
 
     def box(self, term: int) -> object:
         """The single box of a ranged term, else None."""
