@@ -15,7 +15,7 @@ from rewright.lifting.arithmetic.roots import in_pairs, squared_root
 from rewright.lifting.masks.positions import factors_of
 from rewright.lifting.recognition.instances import instance
 from rewright.lifting.recognition.shifts import within_sums
-from rewright.lifting.terms.index import Index, compose, magnitude, rename, variables_in
+from rewright.lifting.terms.index import Index, at_zero, compose, magnitude, rename, variables_in
 from rewright.lifting.terms.value import Digits
 
 if TYPE_CHECKING:
@@ -153,14 +153,8 @@ def _placed(algebra: Algebra, dims: tuple[Digits, ...], sources: Sequence[Addend
     single = {v for v, n in enumerate(n for digits in dims for n in digits) if n == 1}
     if not any(single & variables_in(a.access) for a in (*sources, factor)):
         return None
-    many = [_at_zero(source, single) for source in sources]
-    return _generalised(algebra, dims, many, _at_zero(factor, single))
-
-
-def _at_zero(addend: Addend, variables: Set[int]) -> Addend:
-    """An addend where these variables, whose only value is zero, have it."""
-    access = tuple((low, tuple((v, s) for v, s in strides if v not in variables)) for low, strides in addend.access)
-    return replace(addend, access=access)
+    *many, other = [replace(a, access=at_zero(a.access, single)) for a in (*sources, factor)]
+    return _generalised(algebra, dims, many, other)
 
 
 def _spread(addend: Addend, variables: Mapping[int, int]) -> Addend:

@@ -20,7 +20,7 @@ from rewright.lifting.recognition.shifts import standing
 from rewright.lifting.recognition.unit_axes import open_axes, plain, plain_view, recognise
 from rewright.lifting.terms import regions
 from rewright.lifting.terms.algebra import Algebra, align
-from rewright.lifting.terms.index import Access, Index, rename, variables_in
+from rewright.lifting.terms.index import Access, Index, at_zero, rename, variables_in
 from rewright.lifting.terms.store import ONE, Folded, Operand, in_order
 from rewright.lifting.terms.value import (
     Digits,
@@ -103,11 +103,11 @@ def _reduced(algebra: Algebra, kind: str, value: View, axes: Sequence[int], part
             a, factor = still
             for done in _folds(algebra, kind, a, folded, lengths, part):
                 term, access = algebra.terms.multiply([(done.term, done.access), factor])
-                access = tuple(rename(i, positions) for i in _at_zero(access, folded))
+                access = tuple(rename(i, positions) for i in at_zero(access, folded))
                 addends.append(Addend(done.coefficient, term, access, done.parts))
             continue
         for done in _folds(algebra, kind, a, folded, lengths, part):
-            access = tuple(rename(i, positions) for i in _at_zero(done.access, folded))
+            access = tuple(rename(i, positions) for i in at_zero(done.access, folded))
             addends.append(Addend(done.coefficient, done.term, access, done.parts))
     return algebra.settle(tuple(value.dims[axis] for axis in kept), addends)
 
@@ -232,12 +232,8 @@ def _fold_beside(
     if kept:
         return algebra.terms.fold_over(kind, operand, ranges)
     term, access = operand
-    beside = tuple(_at_zero((i,), single)[0] if any(v in ranges for v, _ in i[1]) else i for i in access)
+    beside = tuple(at_zero((i,), single)[0] if any(v in ranges for v, _ in i[1]) else i for i in access)
     return algebra.terms.fold_over(kind, (term, beside), ranges)
-
-
-def _at_zero(access: Access, variables: Container[int]) -> Access:
-    return tuple((low, tuple((v, s) for v, s in strides if v not in variables)) for low, strides in access)
 
 
 def combine(algebra: Algebra, kind: str, values: Sequence[Value]) -> Value:

@@ -21,7 +21,7 @@ from rewright.lifting.recognition.equal_steps import equal_steps, stepping
 from rewright.lifting.recognition.expansion import BOUND, Expansion, Factors, Kept, Sum, TooLong, is_sum, nothing
 from rewright.lifting.recognition.instances import solve
 from rewright.lifting.terms.algebra import EFFORT, Algebra, Effort
-from rewright.lifting.terms.index import Access, Index, compose, identity, variables_in
+from rewright.lifting.terms.index import Access, Index, at_zero, compose, identity, variables_in
 from rewright.lifting.terms.regions import NotAView, Region, scale, whole
 from rewright.lifting.terms.store import Named
 from rewright.lifting.terms.value import Pieces, Value
@@ -69,8 +69,7 @@ class Recogniser:
     def recognise(self, addend: Addend) -> Addend | None:
         """The same tensor as a term of the sequential program; None where it is none or cannot be told."""
         ones = {v for v, n in enumerate(self._algebra.terms.window or ()) if n == 1}
-        at_zero = tuple((low, tuple((v, s) for v, s in strides if v not in ones)) for low, strides in addend.access)
-        for access in dict.fromkeys((addend.access, at_zero)):
+        for access in dict.fromkeys((addend.access, at_zero(addend.access, ones))):
             found = self._found(addend.term, access)
             if found is not None:
                 self._algebra.count_use("products")

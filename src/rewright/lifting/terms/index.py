@@ -7,7 +7,7 @@ has no range of its own.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 
 from rewright.ir.dims import Dim, SizeExpr, divide
 
@@ -55,6 +55,11 @@ def substitute(index: Index, replacements: Sequence[Index] | Mapping[int, Index]
 def compose(outer: Access, inner: Sequence[Index] | Mapping[int, Index]) -> Access:
     """Read at ``outer`` what is itself a view with access ``outer``'s variables given by ``inner``."""
     return tuple(substitute(index, inner) for index in outer)
+
+
+def at_zero(access: Access, variables: Container[int]) -> Access:
+    """An access where these variables have the value zero."""
+    return tuple((low, tuple((v, s) for v, s in strides if v not in variables)) for low, strides in access)
 
 
 def rename(index: Index, positions: Sequence[int] | Mapping[int, int]) -> Index:

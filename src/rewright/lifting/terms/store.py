@@ -40,7 +40,7 @@ from rewright.egraph import EGraph
 from rewright.ir.dims import Dim, SizeExpr
 from rewright.lifting.terms.forms import Rewrites
 from rewright.lifting.terms.index import Access, Frame, compose, identity
-from rewright.lifting.terms.regions import Box, Region, is_set, single
+from rewright.lifting.terms.regions import Box, Region, is_set
 from rewright.lifting.terms.regions import add as add_regions
 from rewright.lifting.terms.trace import Trace
 from rewright.lifting.terms.value import Parts
@@ -539,11 +539,6 @@ class Terms:
         if masked is None or masked[1][0] != self.one or not is_set(masked[2]):
             return None
         return masked[0], masked[2]
-
-    def box(self, term: int) -> object:
-        """The single box of a ranged term, else None."""
-        label = self.label(term)
-        return single(self.region(term)) if isinstance(label, Ranged) else None
 
     def parts_kind(self, parts: Parts) -> str:
         """The reduction of the folds in ``parts``: sum unless one of them is another."""
