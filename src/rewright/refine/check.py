@@ -79,11 +79,13 @@ def attempt(
         if proof.failed and proof.lifter.contraction:
             proof = lift(reuse=False, forms=proof.forms)
         elif proof.failed and repeat and proof.lifter.steps["reused"]:
-            _complete(proof, program, expected, wrong)
+            _complete(proof, program, relations, expected, wrong)
     return proof
 
 
-def _complete(proof: Proof, program: RankProgram, expected: Mapping[str, Placement], wrong: Wrong) -> None:
+def _complete(
+    proof: Proof, program: RankProgram, relations: Relations, expected: Mapping[str, Placement], wrong: Wrong
+) -> None:
     """Lift every layer by itself, and relate once more the outputs that are other values then."""
     before = proof.ranks
     try:
@@ -92,14 +94,14 @@ def _complete(proof: Proof, program: RankProgram, expected: Mapping[str, Placeme
     except BudgetExceeded:
         proof.out_of_time = True
         return
+    pairs = list(zip(before, proof.ranks, strict=True))
     if proof.pairing is not None:
         proof.failed = []
         _pair(proof, program)
-        return
-    pairs = list(zip(before, proof.ranks, strict=True))
-    names = proof.sequential.graph.outputs
-    changed = [name for name in names if any(_output(old, name) != _output(new, name) for old, new in pairs)]
-    _relate_all(proof, [name for name in proof.failed if name in changed], program, expected, wrong)
+    else:
+        changed = [name for name in proof.failed if any(_output(old, name) != _output(new, name) for old, new in pairs)]
+        _relate_all(proof, changed, program, expected, wrong)
+    proof.assumptions = _assumed(proof, program, relations)
 
 
 def _output(lifted: Lifted, name: str) -> int | None:
@@ -218,7 +220,7 @@ def _lift(
     if stands and not numbered:
         _repeat(proof, program, stands, expected)
     seconds["relate outputs"] = time.perf_counter() - started
-    proof.assumptions = [REALS, *_facts(lifter), *relations.assumptions, *_captured(sequential, program)]
+    proof.assumptions = _assumed(proof, program, relations)
     return proof
 
 
@@ -367,10 +369,11 @@ def _text(placement: Placement | None) -> str | None:
     return None if placement is None else str(placement)
 
 
-def _captured(sequential: Graph, program: RankProgram) -> list[str]:
-    """The assumptions of the captures about sizes and options, without repetition."""
-    found = [graph.metadata.get("assumptions", "") for graph in (sequential, *program.graphs)]
-    return list(dict.fromkeys(text for line in found for text in line.split("; ") if text))
+def _assumed(proof: Proof, program: RankProgram, relations: Relations) -> list[str]:
+    """What a proof assumes: of numbers, of indices, of inputs, and of sizes and options as these were captured."""
+    found = [graph.metadata.get("assumptions", "") for graph in (proof.sequential.graph, *program.graphs)]
+    captured = dict.fromkeys(text for line in found for text in line.split("; ") if text)
+    return [REALS, *_facts(proof.lifter), *relations.assumptions, *captured]
 
 
 def _facts(lifter: Lifter) -> list[str]:

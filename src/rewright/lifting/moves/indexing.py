@@ -115,10 +115,7 @@ def require_in_range(algebra: Algebra, index: View, size: Dim) -> None:
     if holds is False:
         raise NotAView("a look-up out of range")
     if holds is None:
-        for a in index.addends:
-            algebra.terms.pin(a.term)
-        algebra.facts.unchecked.update(name for a in index.addends for name in algebra.terms.inputs(a.term))
-        algebra.facts.layered |= any(algebra.terms.reads_named(a.term) for a in index.addends)
+        algebra.facts.leave_unchecked([a.term for a in index.addends])
 
 
 def _stays_in_range(algebra: Algebra, index: View, size: Dim) -> bool | None:

@@ -94,7 +94,7 @@ class Expansion:
         effort = self._algebra.effort
         for factors, region in parts:
             for box, coefficient in region:
-                effort.left -= 1 + len(factors)
+                effort.spend(1 + len(factors))
                 if len(factors) > longest:
                     raise TooLong
                 form, own, often = _form(factors, box)

@@ -58,6 +58,10 @@ class Effort:
 
     left: int
 
+    def spend(self, factors: int) -> None:
+        """Look at so many factors."""
+        self.left -= factors
+
 
 class Algebra:
     """Arithmetic on views over one store of terms.
