@@ -224,7 +224,7 @@ def conditions_of(left: Graph, right: Graph) -> tuple[str, ...] | None:
     if proof.failed or proof.mismatch or proof.out_of_time:
         return None
     try:
-        found = certificate(left, program, known, {}, proof.law)
+        found = certificate(left, program, known, {}, proof.forms)
         audit(found, left, program)
     except (NotCertified, Violated, RewrightError):
         return None

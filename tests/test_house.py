@@ -142,7 +142,7 @@ def operators_named(path: Path) -> set[str]:
     }
 
 
-MANY, DISPATCHING = 8, 18
+MANY, DISPATCHING = 8, 15
 """How many modules may ask about how many operators each, outside of ``ops`` and front ends; fewer is better."""
 
 
@@ -165,6 +165,28 @@ def test_no_package_lists_operators_anew(package: str) -> None:
     top = ROOT / "src" / "rewright" / package
     paths = [path for path in SOURCES if path == top or top in path.parents]
     assert sum(map(operators_listed, paths)) == 0
+
+
+def assigned_from_outside(path: Path) -> list[str]:
+    """The attributes that a file assigns of other objects than ``self``."""
+    found: list[str] = []
+    for node in ast.walk(parsed(path)):
+        targets = node.targets if isinstance(node, ast.Assign) else []
+        targets = [node.target] if isinstance(node, (ast.AugAssign, ast.AnnAssign)) else targets
+        places = [part for target in targets for part in (target.elts if isinstance(target, ast.Tuple) else [target])]
+        found += [ast.unparse(p) for p in places if isinstance(p, ast.Attribute) and ast.unparse(p.value) != "self"]
+    return found
+
+
+WITHOUT_MODES = ("analysis", "claims", "lifting")
+"""The packages in which nobody sets an attribute of an object from outside; more is better."""
+
+
+@pytest.mark.parametrize("package", WITHOUT_MODES)
+def test_no_mode_is_set_from_outside(package: str) -> None:
+    """What an object does is given when it is made, or is a scope of its own."""
+    paths = [path for path in SOURCES if ROOT / "src" / "rewright" / package in path.parents]
+    assert {path.name: found for path in paths if (found := assigned_from_outside(path))} == {}
 
 
 MODULES = {

@@ -13,6 +13,7 @@ from rewright.interp.ranks import run_ranks
 from rewright.ir.graph import Graph
 from rewright.ir.placement import RankProgram
 from rewright.lifting.programs import Lifted, Lifter
+from rewright.lifting.terms.forms import USUAL, Forms
 from rewright.refine.relations.inputs import input_values
 from tests.lifting.evaluate import Meaning
 
@@ -41,17 +42,17 @@ def differences(
     return found
 
 
-def sequential_differences(graph: Graph, inputs: Arrays, **laws: bool) -> list[str]:
-    """Where the lifted program of one device differs from its execution; ``laws`` are those of ``Lifter``."""
-    lifter = Lifter(**laws)
+def sequential_differences(graph: Graph, inputs: Arrays, forms: Forms = USUAL) -> list[str]:
+    """Where the lifted program of one device differs from its execution."""
+    lifter = Lifter(forms=forms)
     lifted = lifter.sequential(graph)
     values = run_nodes(graph, inputs)
     return differences(lifter, lifted, Meaning(lifter.algebra.terms, inputs), values)
 
 
-def rank_differences(sequential: Graph, program: RankProgram, inputs: Arrays, **laws: bool) -> list[str]:
+def rank_differences(sequential: Graph, program: RankProgram, inputs: Arrays, forms: Forms = USUAL) -> list[str]:
     """Where the lifted programs of the ranks differ from their execution, on one set of global inputs."""
-    lifter = Lifter(**laws)
+    lifter = Lifter(forms=forms)
     known = input_values(lifter, sequential, program, program.inputs, ())
     lifter.sequential(sequential, known.sequential)
     lifted = lifter.ranks(program.graphs, known.ranks)

@@ -14,6 +14,7 @@ from rewright.ir.graph import Graph
 from rewright.ir.placement import Mesh, RankProgram, place
 from rewright.ir.types import TensorType
 from rewright.lifting.programs import Lifter
+from rewright.lifting.terms.forms import Forms
 from tests.lifting.agreement import rank_differences, sequential_differences
 from tests.lifting.evaluate import Meaning
 from tests.lifting.random_programs import ranks_program, sequential_program
@@ -96,7 +97,7 @@ def test_random_programs_of_ranks(block: int) -> None:
 def test_random_programs_of_ranks_whose_sums_are_looked_up(block: int) -> None:
     for seed in range(20 * block, 20 * (block + 1)):
         whole, program = ranks_program(seed)
-        found = rank_differences(whole.build()[0], program.rank_program(), program.inputs, products=True)
+        found = rank_differences(whole.build()[0], program.rank_program(), program.inputs, Forms(products=True))
         assert found == [], f"seed {seed}"
 
 
@@ -104,10 +105,8 @@ def test_random_programs_of_ranks_whose_sums_are_looked_up(block: int) -> None:
 def test_random_programs_of_ranks_whose_exponentials_are_quotients(block: int) -> None:
     for seed in range(10 * block, 10 * (block + 1)):
         whole, program = ranks_program(seed)
-        inputs = program.inputs
-        assert (
-            rank_differences(whole.build()[0], program.rank_program(), inputs, products=True, quotients=True) == []
-        ), seed
+        forms = Forms(products=True, quotients=True)
+        assert rank_differences(whole.build()[0], program.rank_program(), program.inputs, forms) == [], seed
 
 
 @pytest.mark.parametrize("seed", [1308, 1772])
@@ -166,7 +165,7 @@ def test_a_mask_over_rows_that_are_numbered_by_two_axes(direction: str) -> None:
         build.output("y", build.add(ops.Exponential(), build.add(ops.Select(), test, x, lowest)))
 
     graph = built(program)
-    assert sequential_differences(graph, random_inputs(graph), quotients=True) == []
+    assert sequential_differences(graph, random_inputs(graph), Forms(quotients=True)) == []
 
 
 def test_powers_of_integers_are_integers() -> None:

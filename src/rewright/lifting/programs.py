@@ -20,20 +20,23 @@ from rewright.lifting.layers.induction import Contraction, Layered, NotContracte
 from rewright.lifting.layers.reuse import Reuse
 from rewright.lifting.layers.stream import Integers, Repeat, Stream, Walks, schedule_of
 from rewright.lifting.masks.integers import integer_part
-from rewright.lifting.moves.indexing import opaque
 from rewright.lifting.moves.layout import concatenate, slice_axis, tidy
+from rewright.lifting.moves.opaque import as_view, opaque
 from rewright.lifting.recognition.sums import Recogniser
-from rewright.lifting.terms.algebra import Algebra
+from rewright.lifting.terms.algebra import EFFORT, Algebra
+from rewright.lifting.terms.forms import USUAL, Forms
 from rewright.lifting.terms.index import identity
 from rewright.lifting.terms.store import ONE, Named
 from rewright.lifting.terms.template import Instance, have_equal_form, terms_of
 from rewright.lifting.terms.trace import Trace
 from rewright.lifting.terms.value import NotAView, Pieces, Value
-from rewright.lifting.transfer import as_view, transfer
+from rewright.lifting.transfer import transfer
 
 _ADDITIVE = (ops.Add, ops.Subtract)
 _CONTRACTING = (ops.DotGeneral, ops.Reduce)
 
+_OFTEN = 50
+"""How many times as much may be looked at for a proof that is written down."""
 
 UNKNOWN = -1
 """Stands for the value of a node inside of a stretch that was not lifted by itself."""
@@ -65,14 +68,13 @@ class Lifter:
         *,
         reuse: bool = False,
         contract: bool = False,
-        quotients: bool = False,
-        plain: bool = False,
-        products: bool = False,
+        forms: Forms = USUAL,
         walks: Walks | None = None,
+        journal: Journal | None = None,
     ) -> None:
-        self.algebra = Algebra(quotients=quotients, plain=plain)
-        self._recogniser = Recogniser(self.algebra) if products else None
-        self.algebra.recognise = None if self._recogniser is None else self._recogniser.recognise
+        # With a journal nothing is remembered from one step to the next.
+        self.algebra = Algebra(forms, Recogniser, EFFORT if journal is None else EFFORT * _OFTEN)
+        self._recogniser = self.algebra.recogniser
         self.deadline = deadline
         self.reuse = reuse
         self.contract = contract
@@ -86,7 +88,7 @@ class Lifter:
         """What is shared with other liftings of the same programs."""
         self.walking = 0.0
         """Seconds spent on the order of nodes and on what repeats, without lifting any."""
-        self.journal: Journal | None = None
+        self.journal = journal
         """Where every step is written down, for a certificate."""
         self.hidden: dict[int, int] = {}
         """Values that have names, and the value of that name."""
@@ -96,6 +98,10 @@ class Lifter:
         """Values that members of a group added up, and sums with these: the model may add all of it up at once."""
         self._numbers: dict[Value, int] = {}
         self._memo: dict[tuple[object, ...], int] = {}
+        self._copies: Sequence[Callable[[], None]] = ()
+        """What gives the sequential nodes of layers that were lifted as earlier ones their values."""
+        self._given: Sequence[Mapping[str, Value]] = ()
+        """What the inputs of the ranks are."""
 
     def intern(self, value: Value) -> int:
         """The identity of a value."""
@@ -116,12 +122,9 @@ class Lifter:
         The integer part goes first: a guard such as ``label != ignore_index`` stands before the look-up that tells
         which labels exist, and guards are kept within what their values can be.
         """
-        journal, self.journal = self.journal, None
-        contract, self.contract = self.contract, False
         with self._walk():
             integers = integer_part(graph)
-        self._alone(integers, given or {})
-        self.journal, self.contract = journal, contract
+        self._alone(integers, given or {}, is_first=True)
         self._memo.clear()
         # What was tested on the way is lifted again, with all the facts.
         self.algebra.facts.tests.clear()
@@ -129,8 +132,8 @@ class Lifter:
         self.algebra.finish_sequential()
         return lifted
 
-    def _alone(self, graph: Graph, given: Mapping[str, Value]) -> Lifted:
-        self.algebra.sequential = True
+    def _alone(self, graph: Graph, given: Mapping[str, Value], *, is_first: bool = False) -> Lifted:
+        """Lift a program of one device; the first time nothing is written down, nor left out."""
         inputs = {
             node.op.label: given.get(name) or self.input(name, node.type)
             for name, position in graph.inputs.items()
@@ -138,37 +141,55 @@ class Lifter:
         }
         with self._walk():
             anchored = _anchored(graph)
-        return self._run([graph], [inputs], [anchored], SEQUENTIAL)[0]
+        lifted = [Lifted(graph, [UNKNOWN] * len(graph.nodes))]
+        run = Run(self, lifted, [inputs], [anchored], SEQUENTIAL, None if is_first else self.journal)
+        self._lift(run, self.contract and not is_first)
+        self._copies = run.copies
+        return lifted[0]
 
     def ranks(self, graphs: Sequence[Graph], inputs: Sequence[Mapping[str, Value]]) -> list[Lifted]:
         """Lift the programs of all ranks together; raises CollectiveMismatch where collectives do not meet."""
         self.algebra.expect(len(graphs))
-        return self._run(graphs, inputs, [frozenset() for _ in graphs], 0)
+        self._given = inputs
+        run = self._of_ranks(graphs, inputs)
+        self._lift(run, self.contract)
+        return run.lifted
 
-    def _run(
-        self,
-        graphs: Sequence[Graph],
-        inputs: Sequence[Mapping[str, Value]],
-        anchored: Sequence[Set[int]],
-        first: int,
-    ) -> list[Lifted]:
+    def _of_ranks(self, graphs: Sequence[Graph], inputs: Sequence[Mapping[str, Value]]) -> Run:
         lifted = [Lifted(graph, [UNKNOWN] * len(graph.nodes)) for graph in graphs]
-        run = Run(self, lifted, inputs, anchored, first)
-        if not self.reuse:
-            with self._walk():
-                steps = schedule_of(graphs, alone=first == SEQUENTIAL)
-            for step in steps:
-                run.step(step)
-            return lifted
+        return Run(self, lifted, inputs, [frozenset() for _ in graphs], 0, self.journal)
+
+    def complete(self, graphs: Sequence[Graph]) -> list[Lifted]:
+        """The ranks' programs with every layer lifted by itself; gives every sequential node its value too.
+
+        What was lifted by itself before is only looked up, by the values of its operands.
+        """
+        for copy in self._copies:
+            copy()
+        run = self._of_ranks(graphs, self._given)
+        self._one_by_one(run)
+        return run.lifted
+
+    def _one_by_one(self, run: Run) -> None:
         with self._walk():
-            whole = self.walks.of(graphs, alone=first == SEQUENTIAL)
+            steps = schedule_of([own.graph for own in run.lifted], alone=run.first == SEQUENTIAL)
+        for step in steps:
+            run.step(step)
+
+    def _lift(self, run: Run, contract: bool) -> None:
+        graphs, alone = [own.graph for own in run.lifted], run.first == SEQUENTIAL
+        if not self.reuse:
+            self._one_by_one(run)
+            return
+        with self._walk():
+            whole = self.walks.of(graphs, alone=alone)
             # What is written down is a schedule, in the order of each program.
-            whole = whole.shared_first() if self.journal is None else whole
+            whole = whole.shared_first() if run.journal is None else whole
             entries, found = whole.entries, whole.found
-            shorter = self._shorter(entries, found, graphs, first) if self.contract else None
+            shorter = self._shorter(entries, found, graphs, run.first) if contract else None
         if shorter is not None:
             self._contracted(entries, shorter, run)
-            return lifted
+            return
         position = 0
         for repeat in found:
             run.stretch(entries, position, repeat.start)
@@ -177,7 +198,6 @@ class Lifter:
                 reuse.stretch(start)
             position = repeat.stop
         run.stretch(entries, position, len(entries))
-        return lifted
 
     @contextmanager
     def _walk(self) -> Generator[None]:
@@ -249,7 +269,7 @@ class Lifter:
             raise NotContracted
         # Equal numbers of different dtypes are one value, but an operator may treat them differently.
         kinds = tuple(lifted.graph.nodes[p].type.dtype for p in node.operands)
-        key = (op, operands, kinds) if not isinstance(op, (ops.Constant, ops.Iota)) else (op, node.type)
+        key = (op, node.type) if isinstance(op, ops.Leaf) else (op, operands, kinds)
         self.algebra.count_use(op.name)
         found = self._memo.get(key)
         if found is not None:
@@ -267,7 +287,7 @@ class Lifter:
         )
         if reduced and self._recogniser is not None:
             value = tidy(self._recogniser.recognise_parts(value))
-        if self._recogniser is not None and self.algebra.quotients and isinstance(op, _CONTRACTING):
+        if self._recogniser is not None and self.algebra.forms.quotients and isinstance(op, _CONTRACTING):
             value = tidy(self._recogniser.recognise_sums(value))
         result = self._memo[key] = self.intern(value)
         if reduced:
@@ -281,30 +301,22 @@ class Lifter:
 
     def trace_afresh(self, work: Callable[[], None]) -> Trace:
         """Do some lifting as if nothing had been lifted before, and note all that it reads and makes."""
-        trace = self.algebra.terms.trace = Trace()
+        trace = Trace()
         before, self._memo = self._memo, {}
-        self._forget()
+        self.algebra.forget()
         try:
-            work()
+            with self.algebra.terms.traced(trace):
+                work()
         finally:
-            self.algebra.terms.trace = None
             self._memo = before | self._memo
         return trace
 
-    def _forget(self) -> None:
-        self.algebra.forget()
-        if self._recogniser is not None:
-            self._recogniser.forget()
-
     def trace_within(self, work: Callable[[], None]) -> tuple[int, ...]:
         """Do some lifting and tell which terms it looked into or made, within whatever is being traced."""
-        outer, terms = self.algebra.terms.trace, self.algebra.terms
-        inner = terms.trace = Trace()
-        self._forget()
-        try:
+        inner, terms = Trace(), self.algebra.terms
+        self.algebra.forget()
+        with terms.traced(inner) as outer:
             work()
-        finally:
-            terms.trace = outer
         if outer is not None:
             outer.include(inner)
         # Who reads an operator without laws uses no more than its name; who makes it says what it is.
@@ -316,7 +328,7 @@ class Lifter:
         self.steps["collectives"] += 1
         nodes = [lifted[rank].graph.nodes[position] for rank, position in step.nodes]
         self.algebra.count_use(nodes[0].op.name)
-        if isinstance(nodes[-1].op, ops.Recv):
+        if isinstance(nodes[-1].op, ops.Message):
             (sender, sent), (receiver, received) = step.nodes
             lifted[receiver].values[received] = lifted[sender].values[sent]
             return None
@@ -330,7 +342,7 @@ class Lifter:
             results, whole = meet(self.algebra, operators, values, nodes[0].type.dtype, members)
         except NotAView:
             results, whole = self._unknown(operators, values, [node.type for node in nodes]), None
-        if self._recogniser is not None and isinstance(nodes[0].op, ops.AllReduce | ops.ReduceScatter):
+        if self._recogniser is not None and isinstance(nodes[0].op, ops.Combining):
             known = {id(result): result for result in results}
             found = {number: self._recogniser.recognise_parts(result) for number, result in known.items()}
             results = [found[id(result)] for result in results]
@@ -366,18 +378,22 @@ class Run:
     def __init__(
         self,
         lifter: Lifter,
-        lifted: Sequence[Lifted],
+        lifted: list[Lifted],
         inputs: Sequence[Mapping[str, Value]],
         anchored: Sequence[Set[int]],
         first: int,
+        journal: Journal | None = None,
     ) -> None:
         self.lifter = lifter
         self.lifted = lifted
+        self.journal = journal
         self.first = first
         """The first of the programs: a rank, or SEQUENTIAL."""
         self._inputs = [dict(own) for own in inputs]
         self._anchored = anchored
         self._named: Set[tuple[int, int]] = frozenset()
+        self.copies: list[Callable[[], None]] = []
+        """What gives the nodes of sequential layers that were lifted as earlier ones their values."""
 
     def name(self, places: Set[tuple[int, int]]) -> None:
         """Give a name to what these nodes compute, which hides what it is made of."""
@@ -410,7 +426,7 @@ class Run:
 
     def step(self, step: Step | Meeting) -> None:
         """Lift one step, and write it down where there is a journal."""
-        if self.lifter.journal is None:
+        if self.journal is None:
             self._lift(step)
             return
         places = [(step.rank, step.position)] if isinstance(step, Step) else list(step.nodes)
@@ -420,14 +436,14 @@ class Run:
             return
         whole: list[int | None] = []
         looked_into = self.lifter.trace_within(lambda: whole.append(self._lift(step)))
-        received = isinstance(nodes[-1].op, ops.Recv)
+        received = isinstance(nodes[-1].op, ops.Message)
         if received:
             places, nodes = places[-1:], nodes[-1:]
         values = [self.lifted[rank].values[position] for rank, position in places]
         operands = [self.lifted[r].values[p] for (r, _), n in zip(places, nodes, strict=True) for p in n.operands]
         key = tuple(node.op for node in nodes), tuple(operands), tuple(values)
         named = [(rank + self.first, position) for rank, position in places]
-        self.lifter.journal.note(named, values, key, looked_into, isinstance(step, Meeting) and not received, whole[0])
+        self.journal.note(named, values, key, looked_into, isinstance(step, Meeting) and not received, whole[0])
 
     def _lift(self, step: Step | Meeting) -> int | None:
         if isinstance(step, Meeting):

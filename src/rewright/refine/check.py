@@ -18,9 +18,10 @@ from rewright.lifting.journal import Journal
 from rewright.lifting.layers.induction import NotContracted
 from rewright.lifting.layers.stream import Walks
 from rewright.lifting.programs import UNKNOWN, BudgetExceeded, Lifted, Lifter
+from rewright.lifting.terms.forms import USUAL, Forms
 from rewright.ops.agreement import CollectiveMismatch
 from rewright.proof.conditions import REALS
-from rewright.refine.proof import Law, Proof
+from rewright.refine.proof import Proof
 from rewright.refine.relations.given import Given, Relations
 from rewright.refine.relations.inputs import input_values
 from rewright.refine.relations.known import input_relations, output_expectations
@@ -38,8 +39,11 @@ Wrong = Callable[[Collection[str]], Collection[str]]
 _OF_WHICH_ONE_IS_RIGHT = 4
 """One in this many unrelated outputs may have the right values without other normal forms being tried."""
 
-_OFTEN = 50
-"""How many times as much may be looked at for a proof that is written down."""
+_PRODUCTS, _PLAIN, _QUOTIENTS = (
+    Forms(products=True),
+    Forms(products=True, plain=True),
+    Forms(products=True, quotients=True),
+)
 
 
 def attempt(
@@ -70,11 +74,39 @@ def attempt(
         if proof is None or (proof.failed and proof.lifter.contraction and not _is_hopeless(proof.failed, wrong)):
             proof = lift(reuse=True)
         if laws and proof.failed and not _is_hopeless(proof.failed, wrong):
-            proof = _closest(lift, _laws(sequential, program), proof)
-        if proof.failed and (proof.lifter.contraction or (repeat and proof.lifter.steps["reused"])):
-            # Whoever explains the failure needs the value of every node; a layer lifted by itself may still relate.
-            proof = lift(reuse=False, law=proof.law)
+            proof = _closest(lift, _other_forms(sequential, program), proof)
+        # Whoever explains the failure needs the value of every node; a layer lifted by itself may still relate.
+        if proof.failed and proof.lifter.contraction:
+            proof = lift(reuse=False, forms=proof.forms)
+        elif proof.failed and repeat and proof.lifter.steps["reused"]:
+            _complete(proof, program, relations, expected, wrong)
     return proof
+
+
+def _complete(
+    proof: Proof, program: RankProgram, relations: Relations, expected: Mapping[str, Placement], wrong: Wrong
+) -> None:
+    """Lift every layer by itself, and relate once more the outputs that are other values then."""
+    before = proof.ranks
+    try:
+        with _timed(proof, "lift ranks"):
+            proof.ranks = proof.lifter.complete(program.graphs)
+    except BudgetExceeded:
+        proof.out_of_time = True
+        return
+    pairs = list(zip(before, proof.ranks, strict=True))
+    if proof.pairing is not None:
+        proof.failed = []
+        _pair(proof, program)
+    else:
+        changed = [name for name in proof.failed if any(_output(old, name) != _output(new, name) for old, new in pairs)]
+        _relate_all(proof, changed, program, expected, wrong)
+    proof.assumptions = _assumed(proof, program, relations)
+
+
+def _output(lifted: Lifted, name: str) -> int | None:
+    """The value of an output of a rank that has it."""
+    return lifted.values[lifted.graph.outputs[name]] if name in lifted.graph.outputs else None
 
 
 def _is_hopeless(failed: Collection[str], wrong: Wrong) -> bool:
@@ -86,11 +118,11 @@ def _is_hopeless(failed: Collection[str], wrong: Wrong) -> bool:
     return bool(known) and _OF_WHICH_ONE_IS_RIGHT * (len(failed) - len(known)) <= len(failed)
 
 
-def _closest(lift: Callable[..., Proof], laws: Iterable[Law], proof: Proof) -> Proof:
+def _closest(lift: Callable[..., Proof], several: Iterable[Forms], proof: Proof) -> Proof:
     """The first proof under other normal forms that relates everything, else the one that relates most."""
     best = proof
-    for law in laws:
-        other = lift(reuse=True, law=law)
+    for forms in several:
+        other = lift(reuse=True, forms=forms)
         if other.out_of_time or other.mismatch:
             continue
         if not other.failed:
@@ -100,19 +132,19 @@ def _closest(lift: Callable[..., Proof], laws: Iterable[Law], proof: Proof) -> P
     return best
 
 
-def _laws(sequential: Graph, program: RankProgram) -> Iterator[Law]:
+def _other_forms(sequential: Graph, program: RankProgram) -> Iterator[Forms]:
     """Other normal forms that are worth a try for a program."""
     kinds = {type(node.op) for graph in program.graphs for node in graph.nodes}
     convolves = ops.Convolution in kinds and len(program.graphs) > 1
     if convolves:
-        yield "plain"  # sums of products are looked for in it too, and the borders of an input are indices of one value
+        yield _PLAIN  # sums of products are looked for in it too, and the borders of an input are indices of one value
     if convolves or kinds & {ops.AllReduce, ops.ReduceScatter}:
-        yield "products"
+        yield _PRODUCTS
     # Before quotients, which take the longest where they do not help.
     if ops.Concatenate in kinds and not convolves:
-        yield "plain"
+        yield _PLAIN
     if any(isinstance(node.op, ops.Exponential | ops.Compare) for node in sequential.nodes):
-        yield "quotients"
+        yield _QUOTIENTS
 
 
 def prove_with_journal(
@@ -120,22 +152,22 @@ def prove_with_journal(
     program: RankProgram,
     relations: Relations,
     expected: Mapping[str, Placement],
-    law: Law | None = None,
+    forms: Forms = USUAL,
     walks: Walks | None = None,
 ) -> Proof:
-    """Repeat the proof and record every step in a journal; the law that is known to reach it is tried first.
+    """Repeat the proof and record every step in a journal; the forms that are known to reach it are tried first.
 
     ``walks`` come from the first proof.
     """
     lift = partial(_lift, sequential, program, relations, expected, None, walks=walks or Walks())
     with pause_garbage_collection():
         first: Proof | None = None
-        for other in dict.fromkeys((law, None, *_laws(sequential, program))):
-            proof = lift(reuse=True, journal=Journal(), law=other)
+        for other in dict.fromkeys((forms, USUAL, *_other_forms(sequential, program))):
+            proof = lift(reuse=True, journal=Journal(), forms=other)
             if not proof.failed:
                 return proof
-            first = proof if other is None else first
-        assert first is not None, "the usual law is among them"
+            first = proof if other == USUAL else first
+        assert first is not None, "the usual forms are among them"
         if first.lifter.steps["reused"]:
             return lift(reuse=False, journal=Journal())
     return first
@@ -151,21 +183,18 @@ def _lift(
     reuse: bool,
     contract: bool = False,
     journal: Journal | None = None,
-    law: Law | None = None,
+    forms: Forms = USUAL,
     wrong: Wrong = lambda failed: (),
     walks: Walks | None = None,
 ) -> Proof:
     """Raises NotContracted where layers were left out that the remaining ones cannot stand for."""
     started = time.perf_counter()
     numbered = are_numbered(sequential, program.graphs)
-    laws = {"quotients": law == "quotients", "plain": law == "plain", "products": law is not None}
-    lifter = Lifter(deadline, reuse=reuse, contract=contract and not numbered, **laws, walks=walks)
-    lifter.journal = journal
-    if journal is not None:  # nothing is remembered from one step to the next
-        lifter.algebra.effort *= _OFTEN
+    shorter = contract and not numbered
+    lifter = Lifter(deadline, reuse=reuse, contract=shorter, forms=forms, walks=walks, journal=journal)
     inputs = input_values(lifter, sequential, program, relations.placements, relations.equations)
     seconds = {"relate inputs": time.perf_counter() - started}
-    proof = Proof(lifter, Lifted(sequential), [], seconds=seconds, law=law)
+    proof = Proof(lifter, Lifted(sequential), [], seconds=seconds)
     try:
         with _timed(proof, "lift sequential"):
             proof.sequential = lifter.sequential(sequential, inputs.sequential)
@@ -179,33 +208,44 @@ def _lift(
         return proof
     started = time.perf_counter()
     stands = _stand_ins(lifter, relations, expected)
+    names = [name for name in sequential.outputs if name not in stands]
     if numbered:
         _pair(proof, program)
-        seconds["relate outputs"] = time.perf_counter() - started
-        proof.assumptions = [REALS, *_facts(lifter), *relations.assumptions, *_captured(sequential, program)]
-        return proof
-    for name in sequential.outputs:
-        if name in stands:
-            continue
-        if journal is None:
-            _relate(proof, name, program, expected.get(name), expand=False)
-        else:
+    elif journal is None:
+        started += _relate_all(proof, names, program, expected, wrong)  # has a phase of its own
+    else:
+        for name in names:
             work = partial(_relate_at_last, proof, name, program, expected.get(name))
             proof.looked_into[name] = lifter.trace_within(work)
-    if journal is None and proof.failed:
-        asked = time.perf_counter()
-        given_up = frozenset(wrong(proof.failed))
-        started += time.perf_counter() - asked  # has a phase of its own
-        open_ones = [name for name in proof.failed if name not in given_up]
-        proof.failed = [name for name in proof.failed if name in given_up]
-        for name in open_ones:
-            _relate(proof, name, program, expected.get(name))
-        proof.failed.sort(key=list(sequential.outputs).index)
-    if stands:
+    if stands and not numbered:
         _repeat(proof, program, stands, expected)
     seconds["relate outputs"] = time.perf_counter() - started
-    proof.assumptions = [REALS, *_facts(lifter), *relations.assumptions, *_captured(sequential, program)]
+    proof.assumptions = _assumed(proof, program, relations)
     return proof
+
+
+def _relate_all(
+    proof: Proof, names: Sequence[str], program: RankProgram, expected: Mapping[str, Placement], wrong: Wrong
+) -> float:
+    """Relate some outputs: at last what takes long, but for those that values show to be wrong.
+
+    Gives the seconds that were spent on values.
+    """
+    proof.failed = [name for name in proof.failed if name not in names]
+    others = list(proof.failed)
+    for name in names:
+        _relate(proof, name, program, expected.get(name), expand=False)
+    if len(proof.failed) == len(others):
+        return 0.0
+    asked = time.perf_counter()
+    given_up = {*others, *wrong(proof.failed)}
+    seconds = time.perf_counter() - asked
+    open_ones = [name for name in proof.failed if name not in given_up]
+    proof.failed = [name for name in proof.failed if name in given_up]
+    for name in open_ones:
+        _relate(proof, name, program, expected.get(name))
+    proof.failed.sort(key=list(proof.sequential.graph.outputs).index)
+    return seconds
 
 
 def _stand_ins(lifter: Lifter, relations: Relations, expected: Mapping[str, Placement]) -> Mapping[str, str]:
@@ -329,10 +369,11 @@ def _text(placement: Placement | None) -> str | None:
     return None if placement is None else str(placement)
 
 
-def _captured(sequential: Graph, program: RankProgram) -> list[str]:
-    """The assumptions of the captures about sizes and options, without repetition."""
-    found = [graph.metadata.get("assumptions", "") for graph in (sequential, *program.graphs)]
-    return list(dict.fromkeys(text for line in found for text in line.split("; ") if text))
+def _assumed(proof: Proof, program: RankProgram, relations: Relations) -> list[str]:
+    """What a proof assumes: of numbers, of indices, of inputs, and of sizes and options as these were captured."""
+    found = [graph.metadata.get("assumptions", "") for graph in (proof.sequential.graph, *program.graphs)]
+    captured = dict.fromkeys(text for line in found for text in line.split("; ") if text)
+    return [REALS, *_facts(proof.lifter), *relations.assumptions, *captured]
 
 
 def _facts(lifter: Lifter) -> list[str]:

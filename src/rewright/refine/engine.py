@@ -357,7 +357,7 @@ def _proved(
     reason = f"the ranks hold {f'all {count} outputs' if count > 1 else 'the output'} of the sequential program"
     whole, ranks = _counted(*meant) if counts else meant
     case = stated.case
-    core = partial(certificate, whole, ranks, case.relations, case.expected, proof.law, open_ones, proof.lifter.walks)
+    core = partial(certificate, whole, ranks, case.relations, case.expected, proof.forms, open_ones, proof.lifter.walks)
     write = partial(stated.certificate, core, counts)
     about = told.assumptions, proof.relations, (), told.notes, told.stats, reason
     return Verdict("proved", Evidence.TESTED, *about, write, (sequential, program))

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
 
 from rewright.ir.placement import Placement
 from rewright.lifting.programs import Lifted, Lifter
+from rewright.lifting.terms.forms import Forms
 from rewright.ops.agreement import CollectiveMismatch
 from rewright.refine.verdict import OutputRelation, Pairing
-
-Law = Literal["products", "quotients", "plain"]
-"""Normal forms beside the usual one: of sums of products, of exponentials, and of indices of one value."""
 
 
 @dataclass
@@ -33,5 +30,8 @@ class Proof:
     """For outputs without names whose numbers differ on both sides: which belong together."""
     mismatch: CollectiveMismatch | None = None
     out_of_time: bool = False
-    law: Law | None = None
-    """The normal form that it was tried with, where that is not the usual one."""
+
+    @property
+    def forms(self) -> Forms:
+        """The normal forms that it was tried with."""
+        return self.lifter.algebra.forms

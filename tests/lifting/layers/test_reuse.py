@@ -149,15 +149,22 @@ def rank_differences(seed: int) -> tuple[list[str], int]:
         return [], 0
     lifter = Lifter(reuse=True)
     given = input_values(lifter, sequential, deep, placements, ())
-    lifter.sequential(sequential, given.sequential)
+    whole_program = lifter.sequential(sequential, given.sequential)
     before = lifter.steps["reused"]
     lifted = lifter.ranks(graphs, given.ranks)
+    reused = lifter.steps["reused"] - before
     meaning = Meaning(lifter.algebra.terms, inputs)
     found: list[str] = []
     for rank, execution in enumerate(executed):
         own = lifted[rank]
         found += [f"rank {rank}: {t}" for t in differences(lifter, own, meaning, known(own, execution.values))]
-    return found, lifter.steps["reused"] - before
+    complete = lifter.complete(graphs)
+    assert not any(UNKNOWN in own.values for own in (whole_program, *complete)), "whoever explains a failure needs all"
+    for rank, execution in enumerate(executed):
+        found += [f"rank {rank}, complete: {t}" for t in differences(lifter, complete[rank], meaning, execution.values)]
+    with np.errstate(all="ignore"):
+        values = run_nodes(sequential, inputs)
+    return [*found, *differences(lifter, whole_program, meaning, values)], reused
 
 
 @pytest.mark.sample(2)

@@ -23,7 +23,7 @@ def momentum(terms: Terms, rows: Access, heads: Access) -> Addend:
 def whole(terms: Terms) -> Addend:
     """The sum of the sequential program, with a variable for the head."""
     made = momentum(terms, ((0, ((0, HEAD), (1, 1))),), ((0, ((0, 1),)), (0, ((1, 1),))))
-    terms.recording = False
+    terms.finish_sequential()
     return made
 
 
@@ -71,8 +71,8 @@ def test_an_index_of_one_value_is_read_as_it_is_or_not_at_all() -> None:
     known = whole(terms)
     own = momentum(terms, ((2 * HEAD, ((1, 1),)),), ((2, ((0, 1),)), (0, ((1, 1),))))  # the head of one operand only
     assert instance(terms, own) is None
-    terms.window = (1, 2)
-    found = instance(terms, own)
+    with terms.over((1, 2)):
+        found = instance(terms, own)
     assert found is not None
     assert (found.term, found.access) == (known.term, ((2, ()), (0, ((1, 1),))))
 
@@ -82,7 +82,7 @@ def test_operands_that_change_places() -> None:
     x = terms.input("x", 2)
     rows, columns = (((0, ((0, 1),)), (0, ((1, 1),))), ((0, ((1, 1),)), (0, ((2, 1),))))
     known = terms.apply("multiply", [(x, rows), (x, columns)])
-    terms.recording = False
+    terms.finish_sequential()
     fixed: Access = ((0, ((2, 1),)), (7, ()))
     beside: Access = ((7, ()), (0, ((5, 1),)))
     for pair in ([(x, fixed), (x, beside)], [(x, beside), (x, fixed)]):

@@ -11,6 +11,7 @@ from rewright import ops
 from rewright.ir.graph import Graph
 from rewright.ir.placement import Mesh, RankProgram, place
 from rewright.lifting.programs import Lifter
+from rewright.lifting.terms.forms import Forms
 from rewright.refine.relations.inputs import input_values
 from tests.lifting.agreement import rank_differences
 from tests.programs import Builder
@@ -63,7 +64,7 @@ def ranks(seed: int) -> RankProgram:
 
 def is_found(whole: Graph, program: RankProgram) -> bool:
     """Whether a rank's result is the sequential one."""
-    lifter = Lifter(products=True)
+    lifter = Lifter(forms=Forms(products=True))
     known = input_values(lifter, whole, program, program.inputs, ())
     one = lifter.sequential(whole, known.sequential)
     (first, *_) = lifter.ranks(program.graphs, known.ranks)
@@ -77,6 +78,6 @@ def test_random_sums_in_random_steps(block: int) -> None:
     for seed in range(40 * block, 40 * (block + 1)):
         whole, program = sequential(seed), ranks(seed + 1000)
         inputs = {"x": numbers.standard_normal((ROWS, WIDTH)), "w": numbers.standard_normal((WIDTH, WIDTH))}
-        assert rank_differences(whole, program, inputs, products=True) == [], f"seed {seed}"
+        assert rank_differences(whole, program, inputs, Forms(products=True)) == [], f"seed {seed}"
         found[is_found(whole, program)] += 1
     assert min(found.values()) > 5, found

@@ -27,7 +27,7 @@ def test_a_sum_that_counts_every_point_twice_is_twice_the_sum() -> None:
     rows, _ = sums_of_sums(algebra)
     everything = whole(((0, 4),))
     once = algebra.part(ONE, rows, everything, ((0, ((0, 1),)),))
-    algebra.sequential = False
+    algebra.finish_sequential()
     again = algebra.part(ONE, rows, twice(everything), ((0, ((0, 1),)),))
     assert (again.term, again.parts, again.coefficient) == (once.term, (), 2)
 
@@ -37,7 +37,7 @@ def test_twice_in_an_inner_and_an_outer_sum_is_four_times() -> None:
     rows, total = sums_of_sums(algebra)
     inner, outer = whole(((0, 4),)), whole(((0, 3),))
     once = algebra.complete(Addend(ONE, total, (), ((total, outer), (rows, inner))))
-    algebra.sequential = False
+    algebra.finish_sequential()
     again = algebra.complete(Addend(ONE, total, (), ((total, twice(outer)), (rows, twice(inner)))))
     assert (again.term, again.parts, again.coefficient) == (once.term, (), 4)
     mixed = algebra.complete(Addend(ONE, total, (), ((total, twice(outer)), (rows, inner))))

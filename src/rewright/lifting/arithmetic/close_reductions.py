@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from fractions import Fraction
 from functools import partial
+from math import prod
 from typing import cast
 
 from rewright.claims.language import Add, Addend, Apply, Content, Fold, Guard, Ranged, Take, applies
@@ -34,11 +34,8 @@ class Filler:
         """The addend with the regions of its parts written into its term."""
         if not addend.parts:
             return addend
-        before, self._terms.window = self._terms.window, None  # what is filled has variables of its own
-        try:
+        with self._terms.over(None):  # what is filled has variables of its own
             inner = self._fill(addend.term, addend.parts)
-        finally:
-            self._terms.window = before
         return Addend(addend.coefficient * inner.coefficient, inner.term, compose(inner.access, addend.access), ())
 
     def _fill(self, term: int, parts: Parts) -> Addend:
@@ -58,23 +55,12 @@ class Filler:
         label, children = terms.label(term), terms.children(term)
         if isinstance(label, Ranged):
             return self._rebuild_ranged(term, parts)
-        inner = [self._fill(child, parts) for child in children]
-        scale = Fraction(1)
-        for child in inner:
-            scale *= child.coefficient
+        filled = zip([self._fill(child, parts) for child in children], terms.accesses(term), strict=True)
+        inner = [Addend(child.coefficient, child.term, compose(child.access, access)) for child, access in filled]
         if isinstance(label, Add):
-            coefficients, accesses = terms.coefficients(term), terms.accesses(term)
-            total = terms.add(
-                [
-                    (c * child.coefficient, child.term, compose(child.access, access))
-                    for c, child, access in zip(coefficients, inner, accesses, strict=True)
-                ]
-            )
-            return total or Addend(Fraction(0), terms.one, ())
-        accesses = terms.accesses(term)
-        operands = [(c.term, compose(c.access, a)) for c, a in zip(inner, accesses, strict=True)]
-        rebuilt = self._node(label, operands)
-        return Addend(scale, *rebuilt)
+            return terms.remake(term, inner)
+        scale = prod((child.coefficient for child in inner), start=ONE)
+        return Addend(scale, *self._node(label, [(child.term, child.access) for child in inner]))
 
     def _node(self, label: Content | Named, operands: list[Operand]) -> Operand:
         terms = self._terms

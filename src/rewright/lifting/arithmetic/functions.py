@@ -5,18 +5,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 from functools import partial
+from typing import TYPE_CHECKING
 
 from rewright.claims.language import Add, Addend, View
-from rewright.lifting.terms.algebra import Algebra
 from rewright.lifting.terms.store import ONE, Operand
+
+if TYPE_CHECKING:
+    from rewright.lifting.terms.algebra import Algebra
 
 _Scaled = tuple[Fraction, Operand]
 
 
 def function(algebra: Algebra, name: str, views: Sequence[View]) -> View:
     """An operator without a law of its own: the same scalar function on both sides."""
-    term, access = algebra.terms.apply(name, [algebra.operand(v) for v in views])
-    return View(views[0].dims, (Addend(ONE, term, access),))
+    return of_term(views[0], algebra.terms.apply(name, [algebra.operand(v) for v in views]))
+
+
+def of_term(like: View, operand: Operand) -> View:
+    """A term as a view with the axes of another one."""
+    return View(like.dims, (Addend(ONE, *operand),))
 
 
 def of_integers(algebra: Algebra, name: str, views: Sequence[View]) -> View:
@@ -33,8 +40,7 @@ def of_integers(algebra: Algebra, name: str, views: Sequence[View]) -> View:
             operands.append(terms.make(partial(Add, tuple(c for c, _ in items)), [o for _, o in items]))
         else:
             operands.append(algebra.operand(view))
-    term, access = terms.apply(name, operands)
-    return View(views[0].dims, (Addend(ONE, term, access),))
+    return of_term(views[0], terms.apply(name, operands))
 
 
 def _flat(algebra: Algebra, coefficient: Fraction, operand: Operand, outermost: bool = True) -> list[_Scaled]:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations, product
 from math import gcd
+from typing import TYPE_CHECKING
 
 from rewright.claims.language import Add, Addend, View
 from rewright.ir.dims import Dim
@@ -14,9 +15,11 @@ from rewright.lifting.arithmetic.roots import in_pairs, squared_root
 from rewright.lifting.masks.positions import factors_of
 from rewright.lifting.recognition.instances import instance
 from rewright.lifting.recognition.shifts import within_sums
-from rewright.lifting.terms.algebra import Algebra
-from rewright.lifting.terms.index import Index, compose, magnitude, rename, variables_in
+from rewright.lifting.terms.index import Index, at_zero, compose, magnitude, rename, variables_in
 from rewright.lifting.terms.value import Digits
+
+if TYPE_CHECKING:
+    from rewright.lifting.terms.algebra import Algebra
 
 _MOST_DISTRIBUTED = 6
 """A factor is tried in each of at most this many addends."""
@@ -150,14 +153,8 @@ def _placed(algebra: Algebra, dims: tuple[Digits, ...], sources: Sequence[Addend
     single = {v for v, n in enumerate(n for digits in dims for n in digits) if n == 1}
     if not any(single & variables_in(a.access) for a in (*sources, factor)):
         return None
-    many = [_at_zero(source, single) for source in sources]
-    return _generalised(algebra, dims, many, _at_zero(factor, single))
-
-
-def _at_zero(addend: Addend, variables: Set[int]) -> Addend:
-    """An addend where these variables, whose only value is zero, have it."""
-    access = tuple((low, tuple((v, s) for v, s in strides if v not in variables)) for low, strides in addend.access)
-    return replace(addend, access=access)
+    *many, other = [replace(a, access=at_zero(a.access, single)) for a in (*sources, factor)]
+    return _generalised(algebra, dims, many, other)
 
 
 def _spread(addend: Addend, variables: Mapping[int, int]) -> Addend:
@@ -204,7 +201,7 @@ def _moved_in(algebra: Algebra, dims: tuple[Digits, ...], sources: Sequence[Adde
 
     Where quotients count, a softmax's gradient is ``e/s (a - b)`` here and ``e (a/s - b/s)`` there.
     """
-    if not algebra.quotients or len(sources) != 1:
+    if not algebra.forms.quotients or len(sources) != 1:
         return None
     guard = algebra.guards.guard_of(sources[0])
     source = sources[0] if guard is None else guard[2]
@@ -243,7 +240,7 @@ def _product(algebra: Algebra, left: Addend, right: Addend) -> Addend:
         number, operands = in_pairs(algebra.terms, *operands)
     coefficient *= number
     parts = left.parts or right.parts
-    simpler = within_sums(algebra.terms, operands) if algebra.quotients and not parts else None
+    simpler = within_sums(algebra.terms, operands) if algebra.forms.quotients and not parts else None
     if simpler is not None:
         return replace(simpler, coefficient=coefficient * simpler.coefficient)
     return Addend(coefficient, *algebra.terms.multiply(operands), parts)

@@ -20,7 +20,7 @@ from rewright.lifting.recognition.shifts import standing
 from rewright.lifting.recognition.unit_axes import open_axes, plain, plain_view, recognise
 from rewright.lifting.terms import regions
 from rewright.lifting.terms.algebra import Algebra, align
-from rewright.lifting.terms.index import Access, Index, compose, rename, variables_in
+from rewright.lifting.terms.index import Access, Index, at_zero, rename, variables_in
 from rewright.lifting.terms.store import ONE, Folded, Operand, in_order
 from rewright.lifting.terms.value import (
     Digits,
@@ -51,7 +51,7 @@ def reduce(algebra: Algebra, kind: str, value: Value, axes: Sequence[int], *, pa
     """Fold a value over some axes; a ``part`` is one of several pieces along them."""
     if isinstance(value, Pieces):
         inside = part or value.axis in axes
-        pieces = [plain(one) for one in value.parts] if algebra.plain else value.parts
+        pieces = [plain(one) for one in value.parts] if algebra.forms.plain else value.parts
         parts = [reduce(algebra, kind, one, axes, part=inside) for one in pieces]
         if value.axis in axes:
             return combine(algebra, kind, parts)
@@ -98,16 +98,16 @@ def _reduced(algebra: Algebra, kind: str, value: View, axes: Sequence[int], part
     else:
         sources = (Addend(Fraction(0), algebra.terms.one, ()),)
     for a in sources:
-        still = _standing(algebra, a, folded) if algebra.quotients and kind == "sum" else None
+        still = _standing(algebra, a, folded) if algebra.forms.quotients and kind == "sum" else None
         if still is not None:
             a, factor = still
             for done in _folds(algebra, kind, a, folded, lengths, part):
                 term, access = algebra.terms.multiply([(done.term, done.access), factor])
-                access = tuple(rename(i, positions) for i in _at_zero(access, folded))
+                access = tuple(rename(i, positions) for i in at_zero(access, folded))
                 addends.append(Addend(done.coefficient, term, access, done.parts))
             continue
         for done in _folds(algebra, kind, a, folded, lengths, part):
-            access = tuple(rename(i, positions) for i in _at_zero(done.access, folded))
+            access = tuple(rename(i, positions) for i in at_zero(done.access, folded))
             addends.append(Addend(done.coefficient, done.term, access, done.parts))
     return algebra.settle(tuple(value.dims[axis] for axis in kept), addends)
 
@@ -136,7 +136,7 @@ def _folds(
         addends = [Addend(addend.coefficient * c, *operand) for c, operand in several]
         if len(addends) > 1 and any(collapse(algebra, a, v, n, lengths) for a in addends for v, n in folded.items()):
             return [b for a in addends for b in _folds(algebra, kind, a, folded, lengths, part)]
-        apart = _apart(algebra, addends, folded) if algebra.quotients else []
+        apart = _apart(algebra, addends, folded) if algebra.forms.quotients else []
         if len(apart) > 1:
             return [b for a in apart for b in _folds(algebra, kind, a, folded, lengths, part)]
     return [_fold(algebra, kind, addend, folded, lengths, part)]
@@ -178,7 +178,7 @@ def _fold(
     found = _family(algebra, kind, (term, access), ranges, single)
     if not isinstance(found, Folded):
         return Addend(coefficient, *found, addend.parts)
-    if algebra.quotients and not algebra.sequential and kind == "sum" and not addend.parts:
+    if algebra.forms.quotients and not algebra.sequential and kind == "sum" and not addend.parts:
         other = find_masked_term(algebra.terms, Addend(coefficient, term, access), lengths)
         if other is not None:
             return _fold(algebra, kind, other, {v: n for v, n in folded.items() if v in occurring}, lengths, part)
@@ -232,12 +232,8 @@ def _fold_beside(
     if kept:
         return algebra.terms.fold_over(kind, operand, ranges)
     term, access = operand
-    beside = tuple(_at_zero((i,), single)[0] if any(v in ranges for v, _ in i[1]) else i for i in access)
+    beside = tuple(at_zero((i,), single)[0] if any(v in ranges for v, _ in i[1]) else i for i in access)
     return algebra.terms.fold_over(kind, (term, beside), ranges)
-
-
-def _at_zero(access: Access, variables: Container[int]) -> Access:
-    return tuple((low, tuple((v, s) for v, s in strides if v not in variables)) for low, strides in access)
 
 
 def combine(algebra: Algebra, kind: str, values: Sequence[Value]) -> Value:
@@ -319,13 +315,11 @@ def _members(algebra: Algebra, kind: str, views: Sequence[View]) -> Iterator[Ope
     terms = algebra.terms
     left = [algebra.operand(view) for view in reversed(views)]
     while left:
-        term, access = left.pop()
-        if applies(terms.see(term), kind):
-            left += [
-                (c, compose(own, access)) for c, own in zip(terms.children(term), terms.accesses(term), strict=True)
-            ]
+        operand = left.pop()
+        if applies(terms.see(operand[0]), kind):
+            left += terms.operands(operand)
         else:
-            yield term, access
+            yield operand
 
 
 @dataclass(frozen=True)
@@ -457,7 +451,7 @@ def _dot_pieces(
     for part, start, length in lengthwise(mine):
         cut = other if other_axis is None else slice_rows(other, mine, other_axis, start, start + length)
         pair = (part, cut) if side == 0 else (cut, part)
-        pair = (plain(pair[0]), plain(pair[1])) if algebra.plain else pair
+        pair = (plain(pair[0]), plain(pair[1])) if algebra.forms.plain else pair
         results.append(dot_general(algebra, op, *pair, part=inside or role >= roles.result_rank))
     if role >= roles.result_rank:
         return combine(algebra, "sum", results)

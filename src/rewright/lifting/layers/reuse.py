@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rewright.lifting.journal import Again
+from rewright.lifting.journal import SEQUENTIAL, Again
 from rewright.lifting.layers.stream import Stream, mismatches
 from rewright.lifting.terms.template import UNSET, Instance, NotReusable, Template
 from rewright.lifting.terms.trace import Trace
@@ -54,7 +55,7 @@ class Reuse:
         if len(self._sources) == _MOST_TEMPLATES:
             self._run.stretch(self._entries, start, stop)
             return
-        journal = self._lifter.journal
+        journal = self._run.journal
         first = 0 if journal is None else len(journal.entries)
         trace = self._lifter.trace_afresh(lambda: self._run.stretch(self._entries, start, stop))
         source = self._source(start, trace, (first, 0 if journal is None else len(journal.entries)))
@@ -105,11 +106,13 @@ class Reuse:
         if instance is None:
             return False
         self._keep(source, start, instance)
+        if self._run.first == SEQUENTIAL:
+            self._run.copies.append(partial(self._keep, source, start, instance, everything=True))
         self._write_down(source, start, instance)
         return True
 
     def _write_down(self, source: _Source, start: int, instance: Instance) -> None:
-        journal, places, first = self._lifter.journal, self._entries.places, self._run.first
+        journal, places, first = self._run.journal, self._entries.places, self._run.first
         if journal is None or source.entries[0] == source.entries[1]:
             return  # a stretch of inputs only, which the relations describe
         shifts: dict[int, int] = {}
@@ -120,11 +123,11 @@ class Reuse:
         images = {t: i for t, n in instance.numbers.items() if (i := instance.image[n]) not in (t, UNSET)}
         journal.entries.append(Again(*source.entries, shifts, images))
 
-    def _keep(self, source: _Source, start: int, instance: Instance) -> None:
-        """The values that something outside of the stretch reads."""
+    def _keep(self, source: _Source, start: int, instance: Instance, *, everything: bool = False) -> None:
+        """The values that something outside of the stretch reads, or all of them."""
         entries, lifter, lifted = self._entries, self._lifter, self._run.lifted
         stop = start + self._length
-        kept = (entries.last_use[start:stop] >= stop) & ~entries.inputs[start:stop]
+        kept = (everything | (entries.last_use[start:stop] >= stop)) & ~entries.inputs[start:stop]
         new: dict[int, int] = {}
         for offset in np.flatnonzero(kept).tolist():
             before = self._value(source.start + offset)

@@ -7,10 +7,10 @@ from fractions import Fraction
 from math import ceil, floor
 from typing import cast
 
-from rewright.claims.language import Fold, Guard, Ranged, folds
+from rewright.claims.language import Fold, Ranged, folds
 from rewright.lifting.masks.positions import Ranges, affine, boxes, ranges_of
 from rewright.lifting.terms import regions
-from rewright.lifting.terms.index import Access, compose
+from rewright.lifting.terms.index import Access, compose, identity
 from rewright.lifting.terms.regions import Region
 from rewright.lifting.terms.store import Operand, Terms
 
@@ -41,14 +41,15 @@ def _guard_of(terms: Terms, hole: int) -> tuple[Operand, tuple[Fraction | None, 
     if not folds(terms.label(hole), "sum") or not isinstance(terms.label(terms.children(hole)[0]), Ranged):
         return None
     body = terms.children(hole)[0]
-    guard, ends = terms.children(body)[0], regions.single(terms.region(body))
-    if not isinstance(terms.label(guard), Guard) or ends is None:
+    masked = terms.mask((body, identity(terms.arity[body])))
+    ends = None if masked is None else regions.single(masked[2])
+    if masked is None or ends is None:
         return None
     ((low, high),) = ends
     if not isinstance(low, int | None) or not isinstance(high, int | None):
         return None
     last = None if high is None else Fraction(high - 1)
-    return (terms.children(guard)[0], terms.accesses(guard)[0]), (None if low is None else Fraction(low), last)
+    return masked[0], (None if low is None else Fraction(low), last)
 
 
 def _possible(

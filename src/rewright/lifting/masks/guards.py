@@ -13,7 +13,7 @@ from rewright.lifting.masks.nested_guards import simplify
 from rewright.lifting.masks.positions import align, decide, ranges_of
 from rewright.lifting.recognition.instances import elsewhere
 from rewright.lifting.terms import regions
-from rewright.lifting.terms.index import compose, identity
+from rewright.lifting.terms.index import identity
 from rewright.lifting.terms.regions import Region
 from rewright.lifting.terms.store import ONE, Operand
 from rewright.lifting.terms.value import Digits, Parts
@@ -173,17 +173,15 @@ class Guards:
             return None
         if not isinstance(label, Guard) or not regions.is_set(region):
             return None
-        value, body = self._terms.children(hole)
-        accesses = self._terms.accesses(hole)
-        bare = Addend(addend.coefficient, body, compose(accesses[1], addend.access), inside)
-        return (value, compose(accesses[0], addend.access)), region, bare
+        value, body = self._terms.operands((hole, addend.access))
+        return value, region, Addend(addend.coefficient, *body, inside)
 
     def guard(self, value: Operand, region: Region, body: Addend) -> Addend:
         """``body`` where ``value`` lies in the region, else zero."""
         value, region = self.base(*self._seen_by_body(value, region, body))
         region = self.possible(value[0], region)
         value, region = self._bounded_above(value, region)
-        if self._algebra.quotients:
+        if self._algebra.forms.quotients:
             holds = (
                 None if self._algebra.sequential else decide(self._terms, value, region, ranges_of(self._terms.window))
             )

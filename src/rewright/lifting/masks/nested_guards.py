@@ -26,29 +26,16 @@ def simplify(terms: Terms, operand: Operand, value: Operand, region: Region, dep
     term, access = operand
     if depth == 0 or value[0] not in terms.inside[term] or _at_data(access):
         return Addend(ONE, term, access)
-    label, children = terms.label(term), terms.children(term)
+    label = terms.see(term)
     if not isinstance(label, _TRANSPARENT):
         return Addend(ONE, term, access)
     if isinstance(label, Ranged):
         return _decide(terms, operand, value, region, depth)
-    accesses = terms.accesses(term)
-    inner = [
-        simplify(terms, (child, compose(a, access)), value, region, depth - 1)
-        for child, a in zip(children, accesses, strict=True)
-    ]
-    if isinstance(label, Add):
-        coefficients = terms.coefficients(term)
-        total = terms.add([(c * a.coefficient, a.term, a.access) for c, a in zip(coefficients, inner, strict=True)])
-        return total or Addend(Fraction(0), terms.one, ())
+    inner = [simplify(terms, child, value, region, depth - 1) for child in terms.operands(operand)]
     if isinstance(label, Take):
         read = take(terms, inner[0], inner[1:])
         return terms.add([(a.coefficient, a.term, a.access) for a in read]) or Addend(Fraction(0), terms.one, ())
-    if label.function == "multiply":
-        scale = Fraction(1)
-        for a in inner:
-            scale *= a.coefficient
-        return Addend(scale, *terms.multiply([(a.term, a.access) for a in inner]))
-    return Addend(ONE, *terms.apply(label.function, [terms.freeze(a) for a in inner]))
+    return terms.remake(term, inner)
 
 
 def atoms(terms: Terms, operand: Operand, value: Operand, region: Region) -> list[Region]:
@@ -70,21 +57,17 @@ def _tests(terms: Terms, operand: Operand, value: Operand, depth: int) -> set[Re
     term, access = operand
     if depth == 0 or value[0] not in terms.inside[term] or _at_data(access):
         return set()
-    label, children = terms.label(term), terms.children(term)
-    if isinstance(label, Ranged):
-        hole = children[0]
-        if not isinstance(terms.label(hole), Guard):
-            return set()
-        accesses, own = terms.accesses(hole), terms.region(term)
-        tested, body = terms.children(hole)
-        found = _tests(terms, (body, compose(accesses[1], access)), value, depth - 1)
-        return found | {own} if (tested, compose(accesses[0], access)) == value and regions.is_set(own) else found
-    if not isinstance(label, _TRANSPARENT):
+    masked = terms.mask(operand)
+    if masked is not None:
+        tested, body, own = masked
+        found = _tests(terms, body, value, depth - 1)
+        return found | {own} if tested == value and regions.is_set(own) else found
+    label = terms.see(term)
+    if isinstance(label, Ranged) or not isinstance(label, _TRANSPARENT):
         return set()
-    accesses = terms.accesses(term)
     found = set[Region]()
-    for child, inner in zip(children, accesses, strict=True):
-        found |= _tests(terms, (child, compose(inner, access)), value, depth - 1)
+    for child in terms.operands(operand):
+        found |= _tests(terms, child, value, depth - 1)
     return found
 
 
@@ -98,24 +81,17 @@ def _decide(terms: Terms, operand: Operand, value: Operand, region: Region, dept
 
     A mask of positions may test them counted from elsewhere.
     """
-    term, access = operand
-    hole = terms.children(term)[0]
-    label = terms.label(hole)
-    if not isinstance(label, Guard):
-        return Addend(ONE, term, access)
-    inner_value, body = terms.children(hole)
-    accesses, own = terms.accesses(hole), terms.region(term)
-    if inner_value != value[0] or not regions.is_set(own):
-        return Addend(ONE, term, access)
-    held = restate(terms, value, region, (inner_value, compose(accesses[0], access)))
-    if held is None:
-        return Addend(ONE, term, access)
-    common = regions.intersect(own, held)
-    if not common:
+    masked = terms.mask(operand)
+    if masked is None or masked[0][0] != value[0] or not regions.is_set(masked[2]):
+        return Addend(ONE, *operand)
+    inner_value, body, own = masked
+    held = restate(terms, value, region, inner_value)
+    common = regions.NOTHING if held is None else regions.intersect(own, held)
+    if held is not None and not common:
         return Addend(Fraction(0), terms.one, ())
-    if common == held:
-        return simplify(terms, (body, compose(accesses[1], access)), value, region, depth - 1)
-    return Addend(ONE, term, access)
+    if held is not None and common == held:
+        return simplify(terms, body, value, region, depth - 1)
+    return Addend(ONE, *operand)
 
 
 def take(terms: Terms, data: Addend, indices: list[Addend]) -> list[Addend]:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 from rewright.claims.language import Addend, View
 from rewright.ir.dims import Dim
 from rewright.lifting.masks.nested_guards import take
 from rewright.lifting.terms import regions
-from rewright.lifting.terms.algebra import Algebra
 from rewright.lifting.terms.index import Access, variables_in
 from rewright.lifting.terms.regions import single
 from rewright.lifting.terms.store import ONE, Operand
+
+if TYPE_CHECKING:
+    from rewright.lifting.terms.algebra import Algebra
 
 
 def collapse(algebra: Algebra, addend: Addend, var: int, length: Dim, lengths: Sequence[Dim]) -> list[Addend] | None:

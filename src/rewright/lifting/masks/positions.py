@@ -10,11 +10,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import cast
 
-from rewright.claims.language import Add, Addend, Fold, Guard, Number, Ranged, applies
+from rewright.claims.language import Add, Addend, Fold, Number, applies
 from rewright.ir.dims import Dim, SizeExpr
 from rewright.lifting.terms import regions
 from rewright.lifting.terms.index import Access, Index, compose, variables_in
-from rewright.lifting.terms.regions import Region
+from rewright.lifting.terms.regions import Region, is_set
 from rewright.lifting.terms.store import ONE, Operand, Terms
 
 Ranges = Mapping[int, tuple[int, int]]
@@ -53,11 +53,7 @@ def flat(terms: Terms, operand: Operand, depth: int = _DEPTH) -> list[tuple[Frac
 
 def factors_of(terms: Terms, operand: Operand) -> list[Operand]:
     """The factors of a product; of anything else itself."""
-    term, access = operand
-    if not applies(terms.label(term), "multiply"):
-        return [operand]
-    children = zip(terms.children(term), terms.accesses(term), strict=True)
-    return [(child, compose(inner, access)) for child, inner in children]
+    return terms.operands(operand) if applies(terms.label(operand[0]), "multiply") else [operand]
 
 
 def ranges_of(lengths: Sequence[Dim] | None) -> Ranges | None:
@@ -142,16 +138,10 @@ def orient(terms: Terms, value: Operand, region: Region) -> tuple[Operand, Regio
 
 def lowest(terms: Terms, operand: Operand) -> tuple[Operand, Region] | None:
     """For minus infinity where an integer lies in a set, and zero elsewhere, that integer and set; else None."""
-    term, access = operand
-    if not isinstance(terms.label(term), Ranged):
+    masked = terms.mask(operand)
+    if masked is None or not regions.is_set(masked[2]) or not is_lowest(terms, masked[1][0]):
         return None
-    hole = terms.children(term)[0]
-    if not isinstance(terms.label(hole), Guard) or not regions.is_set(terms.region(term)):
-        return None
-    value, body = terms.children(hole)
-    if not is_lowest(terms, body):
-        return None
-    return (value, compose(terms.accesses(hole)[0], access)), terms.region(term)
+    return masked[0], masked[2]
 
 
 def is_lowest(terms: Terms, term: int) -> bool:
@@ -204,22 +194,16 @@ def exclude(terms: Terms, addends: Sequence[tuple[Fraction, Operand]], value: Op
     """The addends where an integer lies outside of a set: guards on the same integer are decided."""
     form = affine(terms, value)
     found: list[Addend] = []
-    for coefficient, (term, access) in addends:
-        hole = terms.children(term)[0] if isinstance(terms.label(term), Ranged) else None
-        if hole is None or not isinstance(terms.label(hole), Guard):
-            found.append(Addend(coefficient, term, access))
-            continue
-        (tested, body), (at_value, at_body) = terms.children(hole), terms.accesses(hole)
-        own = affine(terms, (tested, compose(at_value, access)))
-        if own is None or form is None or own[1] != form[1] or not own[1] or not regions.is_set(terms.region(term)):
-            found.append(Addend(coefficient, term, access))
+    for coefficient, operand in addends:
+        masked = terms.mask(operand)
+        own = None if masked is None else affine(terms, masked[0])
+        if masked is None or own is None or form is None or own[1] != form[1] or not (own[1] and is_set(masked[2])):
+            found.append(Addend(coefficient, *operand))
             continue
         allowed = regions.preimage(regions.complement(region), ONE, form[0] - own[0])
-        common = regions.intersect(allowed, terms.region(term))
-        if common == allowed:
-            found.append(Addend(coefficient, body, compose(at_body, access)))
-        elif common:
-            found.append(Addend(coefficient, term, access))
+        common = regions.intersect(allowed, masked[2])
+        if common or common == allowed:
+            found.append(Addend(coefficient, *(masked[1] if common == allowed else operand)))
     return found
 
 

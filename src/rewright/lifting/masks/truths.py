@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 from rewright import ops
 from rewright.claims.language import View
@@ -14,10 +15,12 @@ from rewright.lifting.masks.positions import align, decide, everywhere, is_infin
 from rewright.lifting.recognition.shifts import is_maximum
 from rewright.lifting.recognition.signs import is_finite, is_positive, is_truth
 from rewright.lifting.terms import regions
-from rewright.lifting.terms.algebra import Algebra
 from rewright.lifting.terms.index import compose, rename, variables_in
 from rewright.lifting.terms.regions import Region
 from rewright.lifting.terms.store import ONE, Operand
+
+if TYPE_CHECKING:
+    from rewright.lifting.terms.algebra import Algebra
 
 _COMPARED: dict[str, Callable[[Fraction], bool]] = {
     "EQ": lambda difference: difference == 0,
@@ -27,7 +30,7 @@ _COMPARED: dict[str, Callable[[Fraction], bool]] = {
 }
 
 
-def compare(algebra: Algebra, op: Operator, views: Sequence[View], types: Sequence[TensorType]) -> View:
+def _compare(algebra: Algebra, op: Operator, views: Sequence[View], types: Sequence[TensorType]) -> View:
     """How numbers compare: the set of an integer's values, or the test of floats in one direction."""
     assert isinstance(op, ops.Compare)
     left, right = views
@@ -82,7 +85,7 @@ SETS: dict[str, Region] = {
 }
 
 
-def finite(algebra: Algebra, op: Operator, views: Sequence[View], types: Sequence[TensorType]) -> View:
+def _finite(algebra: Algebra, op: Operator, views: Sequence[View], types: Sequence[TensorType]) -> View:
     """Whether a number is finite; maxima, which programs ask that of before they subtract them, often certainly are."""
     if _is_finite_maximum(algebra, views[0]):
         return algebra.constant(views[0].dims, 1.0)
@@ -120,7 +123,7 @@ def integer_test(algebra: Algebra, view: View, wanted: Region) -> View:
     lengths = [n for digits in view.dims for n in digits]
     region = regions.preimage(wanted, scale, constant)
     answer = everywhere(algebra.terms, term, region)
-    if answer is None and algebra.quotients:
+    if answer is None and algebra.forms.quotients:
         answer = decide(algebra.terms, term, region, ranges_of(lengths))
     if answer is not None:
         return algebra.constant(view.dims, 1.0) if answer else algebra.zero(view.dims)
@@ -160,7 +163,7 @@ def predicate(algebra: Algebra, view: View) -> tuple[Operand, Region] | None:
     return (value, compose(access, addend.access)), region
 
 
-def negate_truth(algebra: Algebra, op: Operator, views: Sequence[View], types: Sequence[TensorType]) -> View:
+def _negate_truth(algebra: Algebra, op: Operator, views: Sequence[View], types: Sequence[TensorType]) -> View:
     """Not, of a truth value, or of all bits of an integer."""
     if types[0].dtype is not DType.BOOL:
         return function(algebra, "not_unsigned" if types[0].dtype is DType.U8 else "bitwise_not", views)
@@ -185,7 +188,7 @@ def _indicator(algebra: Algebra, like: View, value: Operand, region: Region) -> 
     return View(like.dims, (algebra.guards.indicator(value, region),))
 
 
-def logical(algebra: Algebra, op: Operator, views: Sequence[View], types: Sequence[TensorType]) -> View:
+def _logical(algebra: Algebra, op: Operator, views: Sequence[View], types: Sequence[TensorType]) -> View:
     """And, or: of tests of one value one test of it, and of integers bit by bit."""
     if types[0].dtype is not DType.BOOL:
         return of_integers(algebra, f"bitwise_{op.name}", views)
@@ -229,7 +232,7 @@ def _of_value(algebra: Algebra, test: tuple[Operand, Region], value: Operand) ->
     return None if region is None else (value, region)
 
 
-def exclusive(algebra: Algebra, op: Operator, views: Sequence[View], types: Sequence[TensorType]) -> View:
+def _exclusive(algebra: Algebra, op: Operator, views: Sequence[View], types: Sequence[TensorType]) -> View:
     """Exclusive or, of truth values, and of integers bit by bit."""
     if types[0].dtype is DType.BOOL:
         return function(algebra, op.name, views)
@@ -241,3 +244,13 @@ def is_beyond_all(algebra: Algebra, name: str, view: View) -> bool:
     if len(view.addends) != 1 or view.addends[0].coefficient != 1:
         return False
     return is_infinity(algebra.terms, view.addends[0].term, "-inf" if name == "maximum" else "inf")
+
+
+LAWS: Mapping[type[Operator], Callable[..., View]] = {
+    ops.Compare: _compare,
+    ops.IsFinite: _finite,
+    ops.Not: _negate_truth,
+    ops.And: _logical,
+    ops.Or: _logical,
+    ops.Xor: _exclusive,
+}

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 
 from rewright import ops
 from rewright.claims.language import Addend, View
 from rewright.ir.dims import Dim, Shape
-from rewright.ir.types import TensorType
 from rewright.lifting.arithmetic.products import multiply
 from rewright.lifting.arithmetic.reduction import reduce
 from rewright.lifting.masks.nested_guards import simplify, take
@@ -18,7 +17,7 @@ from rewright.lifting.terms import regions
 from rewright.lifting.terms.algebra import Algebra, align
 from rewright.lifting.terms.index import Index
 from rewright.lifting.terms.regions import Region
-from rewright.lifting.terms.store import ONE, Key, Operand
+from rewright.lifting.terms.store import ONE, Operand
 from rewright.lifting.terms.value import Digits, NotAView, Value, common_digits, refine, variables_of, with_digits
 
 
@@ -116,10 +115,7 @@ def require_in_range(algebra: Algebra, index: View, size: Dim) -> None:
     if holds is False:
         raise NotAView("a look-up out of range")
     if holds is None:
-        for a in index.addends:
-            algebra.terms.pin(a.term)
-        algebra.facts.unchecked.update(name for a in index.addends for name in algebra.terms.inputs(a.term))
-        algebra.facts.layered |= any(algebra.terms.reads_named(a.term) for a in index.addends)
+        algebra.facts.leave_unchecked([a.term for a in index.addends])
 
 
 def _stays_in_range(algebra: Algebra, index: View, size: Dim) -> bool | None:
@@ -255,41 +251,3 @@ def broadcast_view(view: View, shape: Shape, dimensions: Sequence[int]) -> View:
     spread = broadcast(transpose(view, order), shape, [dimensions[k] for k in order])
     assert isinstance(spread, View)
     return spread
-
-
-def opaque(
-    algebra: Algebra, key: Key, views: Sequence[View], result: TensorType, roles: Sequence[Mapping[int, int]]
-) -> View:
-    """An operator known only by its key: operand axes in ``roles`` are result axes, all others are read whole."""
-    found: dict[int, list[Digits]] = {}
-    for view, mapping in zip(views, roles, strict=True):
-        for axis, target in mapping.items():
-            found.setdefault(target, []).append(view.dims[axis])
-    shared = {target: common_digits(many) for target, many in found.items()}
-    dims = tuple(shared.get(axis, (size,)) for axis, size in enumerate(result.shape))
-    names = variables_of(dims)
-    own = [axis for axis in range(len(dims)) if axis not in shared]
-    fresh = sum(len(d) for d in dims)
-    bound: dict[int, Dim] = {}
-    operands: list[Operand] = []
-    layout: list[tuple[int | Digits, ...]] = []
-    for view, mapping in zip(views, roles, strict=True):
-        fine = refine(view, [shared[mapping[a]] if a in mapping else view.dims[a] for a in range(len(view.dims))])
-        replacements: list[Index] = []
-        shape: list[int | Digits] = []
-        for axis, digits in enumerate(fine.dims):
-            if axis in mapping:
-                replacements.extend((0, ((v, 1),)) for v in names[mapping[axis]])
-                shape.append(mapping[axis])
-                continue
-            shape.append(digits)
-            for length in digits:
-                bound[fresh] = length
-                replacements.append((0, ((fresh, 1),)))
-                fresh += 1
-        layout.append(tuple(shape))
-        operands.append(algebra.operand(with_digits(fine, dims, replacements)))
-    term, access = algebra.terms.opaque(key, tuple(layout), operands, bound, len(own))
-    # The only index of an axis is a number, whoever has a variable for it.
-    access = (*access, *((0, () if dims[axis] == (1,) else ((names[axis][0], 1),)) for axis in own))
-    return View(dims, (Addend(ONE, term, access),))

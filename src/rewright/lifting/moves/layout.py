@@ -5,12 +5,18 @@ Each raises NotAView where the result is no concatenation of windows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
+from rewright import ops
 from rewright.claims.language import View
 from rewright.ir.dims import Dim, Shape, divide, product
+from rewright.ir.operator import Operator
 from rewright.lifting.moves import views
 from rewright.lifting.terms.value import NotAView, Pieces, Value, coalesce
+
+if TYPE_CHECKING:
+    from rewright.lifting.terms.algebra import Algebra
 
 
 def tidy(value: Value) -> Value:
@@ -280,3 +286,43 @@ def reverse_axis(value: Value, axis: int) -> Value:
         return views.reverse(value, axis)
     parts = [reverse_axis(part, axis) for part in value.parts]
     return assemble(parts[::-1] if axis == value.axis else parts, value.axis, value.outer)
+
+
+def _broadcast(algebra: Algebra, op: ops.BroadcastInDim, values: Sequence[Value], *_: object) -> Value:
+    return broadcast(values[0], op.shape, op.dimensions)
+
+
+def _reshape(algebra: Algebra, op: ops.Reshape, values: Sequence[Value], *_: object) -> Value:
+    return reshape(values[0], op.shape)
+
+
+def _transpose(algebra: Algebra, op: ops.Transpose, values: Sequence[Value], *_: object) -> Value:
+    return transpose(values[0], op.permutation)
+
+
+def _slice(algebra: Algebra, op: ops.Slice, values: Sequence[Value], *_: object) -> Value:
+    value = values[0]
+    for axis, (start, limit, stride) in enumerate(zip(op.start, op.limit, op.stride, strict=True)):
+        value = slice_axis(value, axis, start, limit, stride)
+    return value
+
+
+def _concatenate(algebra: Algebra, op: ops.Concatenate, values: Sequence[Value], *_: object) -> Value:
+    return concatenate(values, op.dimension)
+
+
+def _reverse(algebra: Algebra, op: ops.Reverse, values: Sequence[Value], *_: object) -> Value:
+    value = values[0]
+    for axis in op.dimensions:
+        value = reverse_axis(value, axis)
+    return value
+
+
+LAWS: Mapping[type[Operator], Callable[..., Value]] = {
+    ops.BroadcastInDim: _broadcast,
+    ops.Reshape: _reshape,
+    ops.Transpose: _transpose,
+    ops.Slice: _slice,
+    ops.Concatenate: _concatenate,
+    ops.Reverse: _reverse,
+}

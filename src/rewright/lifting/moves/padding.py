@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
 from rewright import ops
 from rewright.ir.dims import Dim, Shape
+from rewright.ir.operator import Operator
 from rewright.lifting.moves.layout import broadcast, concatenate, merge, slice_axis, split_axis
 from rewright.lifting.terms.value import NotAView, Value
 
+if TYPE_CHECKING:
+    from rewright.lifting.terms.algebra import Algebra
 
-def pad(op: ops.Pad, value: Value, filling: Value) -> Value:
+
+def _pad(algebra: Algebra, op: ops.Pad, values: Sequence[Value], *_: object) -> Value:
     """StableHLO's pad of a value with a scalar; raises NotAView for amounts without a law."""
+    value, filling = values
     for axis, (low, high, inner) in enumerate(zip(op.low, op.high, op.interior, strict=True)):
         if not isinstance(low, int) or not isinstance(high, int):
             raise NotAView("symbolic padding")
@@ -53,3 +61,6 @@ def _rows_of_one(value: Value, axis: int, before: int, behind: int, filling: Val
 def _filled(filling: Value, shape: Shape, axis: int, count: int) -> Value:
     """Filling in a shape, so many along an axis."""
     return broadcast(filling, (*shape[:axis], count, *shape[axis + 1 :]), ())
+
+
+LAWS: Mapping[type[Operator], Callable[..., Value]] = {ops.Pad: _pad}

@@ -18,7 +18,7 @@ from rewright.lifting.arithmetic.products import multiply
 from rewright.lifting.arithmetic.reduction import sum_over
 from rewright.lifting.recognition.unit_axes import shut
 from rewright.lifting.terms.algebra import Algebra
-from rewright.lifting.terms.index import Index, compose, rename, variables_in
+from rewright.lifting.terms.index import Index, rename, variables_in
 from rewright.lifting.terms.regions import single
 from rewright.lifting.terms.store import ONE, Operand
 from rewright.lifting.terms.value import Pieces, Value
@@ -184,10 +184,8 @@ def _opened(algebra: Algebra, total: View, addend: Addend) -> _Opened | None:
 
 
 def _factors(algebra: Algebra, operand: Operand) -> tuple[Operand, ...]:
-    terms, (term, access) = algebra.terms, operand
-    if not applies(terms.see(term), "multiply"):
-        return (operand,)
-    return tuple((c, compose(own, access)) for c, own in zip(terms.children(term), terms.accesses(term), strict=True))
+    terms = algebra.terms
+    return tuple(terms.operands(operand)) if applies(terms.see(operand[0]), "multiply") else (operand,)
 
 
 def _summed(

@@ -44,7 +44,7 @@ class TooLong(Exception):
 
 def multiplied_out(algebra: Algebra, addends: Sequence[Addend]) -> Sum | None:
     """The sum of the addends, all of them closed, as a polynomial; None where that is too long."""
-    if any(a.parts for a in addends) or algebra.effort <= 0:
+    if any(a.parts for a in addends) or algebra.effort.left <= 0:
         return None
     expansion = Expansion(algebra)
     try:
@@ -90,22 +90,23 @@ class Expansion:
     def gather(self, parts: Iterable[tuple[Factors, Region]]) -> Sum:
         """The sum of all parts, each in its form."""
         found: dict[Factors, list[Region]] = {}
-        longest = _LONGEST if self._algebra.recognise is None else _LONGEST_AT_LAST
+        longest = _LONGEST_AT_LAST if self._algebra.forms.products else _LONGEST
+        effort = self._algebra.effort
         for factors, region in parts:
             for box, coefficient in region:
-                self._algebra.effort -= 1 + len(factors)
+                effort.spend(1 + len(factors))
                 if len(factors) > longest:
                     raise TooLong
                 form, own, often = _form(factors, box)
                 found.setdefault(form, []).append(((own, coefficient * often),))
-            if len(found) > self._most or self._algebra.effort < 0:
+            if len(found) > self._most or effort.left < 0:
                 raise TooLong
         added = {factors: add(several) for factors, several in found.items()}
         return {factors: region for factors, region in added.items() if region}
 
     def operand(self, operand: Operand, depth: int = _DEPTH) -> Sum:
         """The polynomial of an operand; raises TooLong and NotAView."""
-        if self._algebra.plain:
+        if self._algebra.forms.plain:
             there = at_place(self._terms, operand)
             if (there.term, there.access) != operand:
                 return self.total([((there.term, there.access), there.coefficient)], depth)

@@ -25,10 +25,10 @@ _MOST = 64
 Item = tuple[Fraction, int, Access]
 
 
-def factor_sum(terms: Terms, items: Sequence[Item], horizon: int) -> Addend | None:
+def factor_sum(terms: Terms, items: Sequence[Item], *, quotients: bool) -> Addend | None:
     """The sum with products of sums for addends that share factors, where the sequential program has these.
 
-    Its terms are those below ``horizon``. None where there are no such addends.
+    With ``quotients``, exponentials are quotients. None where there are no such addends.
     """
     if len(items) > _MOST:
         return None
@@ -37,21 +37,21 @@ def factor_sum(terms: Terms, items: Sequence[Item], horizon: int) -> Addend | No
     shared = Counter(factor for _, factors in rest for factor in factors)
     for factor in [factor for factor, count in shared.items() if count > 1]:
         group = [entry for entry in rest if factor in entry[1]]
-        product = _product(terms, group, horizon) if len(group) > 1 else None
+        product = _product(terms, group, quotients=quotients) if len(group) > 1 else None
         if product is not None:
             found.append(product)
             rest = [entry for entry in rest if factor not in entry[1]]
     left = [item for item, _ in rest]
-    folded = _folded(terms, left, horizon)
+    folded = _folded(terms, left, quotients=quotients)
     return terms.add([*found, *folded]) if found or len(folded) < len(left) else None
 
 
-def _folded(terms: Terms, items: Sequence[Item], horizon: int) -> list[Item]:
+def _folded(terms: Terms, items: Sequence[Item], *, quotients: bool) -> list[Item]:
     """Sums over one range as sums of products of sums, two by two, where the sequential program has these."""
     left = list(items)
     for one, other in combinations([item for item in items if _axes(terms, item)], 2):
         if one in left and other in left and _region(terms, one) == _region(terms, other):
-            found = _together(terms, one, other, horizon)
+            found = _together(terms, one, other, quotients=quotients)
             if found is not None:
                 left = [item for item in left if item not in (one, other)]
                 left.append(found)
@@ -70,19 +70,19 @@ def _region(terms: Terms, item: Item) -> Region:
     return terms.region(item[1])
 
 
-def _together(terms: Terms, one: Item, other: Item, horizon: int) -> Item | None:
+def _together(terms: Terms, one: Item, other: Item, *, quotients: bool) -> Item | None:
     """Two sums over the same numbers as the sum of what is added up in both."""
     box = single(_region(terms, one))
     assert box is not None
     fresh = 1 + max((v for _, _, access in (one, other) for v in variables_in(access)), default=0)
     bodies = [_body(terms, item, fresh) for item in (one, other)]
-    total = factor_sum(terms, bodies, horizon)
+    total = factor_sum(terms, bodies, quotients=quotients)
     ranges = {fresh + k: cast("tuple[Dim, Dim]", ends) for k, ends in enumerate(box)}
-    if total is None or total.term >= horizon or not set(ranges) <= variables_in(total.access):
+    if total is None or total.term >= terms.horizon or not set(ranges) <= variables_in(total.access):
         return None
     fold = terms.fold_over("sum", (total.term, total.access), ranges)
     found = terms.set_range(fold.hole, whole(fold.box))
-    return (total.coefficient, found, fold.access) if found < horizon else None
+    return (total.coefficient, found, fold.access) if found < terms.horizon else None
 
 
 def _body(terms: Terms, item: Item, fresh: int) -> Item:
@@ -94,7 +94,7 @@ def _body(terms: Terms, item: Item, fresh: int) -> Item:
     return coefficient, body, tuple(places[a] if a in places else next(rest) for a in range(terms.arity[body]))
 
 
-def _product(terms: Terms, group: Sequence[tuple[Item, Counter[Operand]]], horizon: int) -> Item | None:
+def _product(terms: Terms, group: Sequence[tuple[Item, Counter[Operand]]], *, quotients: bool) -> Item | None:
     """Addends as the product of what all of them have and the sum of the rest; None where that is a new term.
 
     Where exponentials are quotients, what makes the product the sequential program's may only come, as the exponential
@@ -105,7 +105,7 @@ def _product(terms: Terms, group: Sequence[tuple[Item, Counter[Operand]]], horiz
         common = common & factors
     others = [(item[0], *terms.multiply(list((factors - common).elements()))) for item, factors in group]
     total = terms.add(others)
-    if total is None or total.term >= horizon:
+    if total is None or total.term >= terms.horizon:
         return None
     product = terms.multiply([(total.term, total.access), *common.elements()])
-    return (total.coefficient, *product) if product[0] < horizon or terms.quotients else None
+    return (total.coefficient, *product) if product[0] < terms.horizon or quotients else None

@@ -8,7 +8,7 @@ compared with all that is read, so that a wrong digit costs a proof and never so
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from functools import partial
 from itertools import combinations, islice, permutations
@@ -18,6 +18,7 @@ from rewright.ir.dims import Dim, divide
 from rewright.lifting.terms.index import (
     Access,
     Index,
+    at_zero,
     build,
     compose,
     identity,
@@ -47,9 +48,9 @@ def instance(terms: Terms, addend: Addend) -> Addend | None:
     return Addend(addend.coefficient * factor, term, place, addend.parts)
 
 
-def instance_of_new(horizon: int, terms: Terms, addend: Addend) -> Addend | None:
-    """The same for a term that is not the sequential program's own, whatever its variables are those of."""
-    found = _instance(terms, (addend.term, addend.access)) if addend.term >= horizon else None
+def instance_of_any(terms: Terms, addend: Addend) -> Addend | None:
+    """The same, whatever the variables are those of."""
+    found = _instance(terms, (addend.term, addend.access))
     if found is None:
         return None
     factor, (term, place) = found
@@ -69,15 +70,10 @@ def _found(terms: Terms, operand: Operand) -> tuple[Fraction, Operand] | None:
     mine = sorted(single & variables_in(access))
     for count in range(len(mine) + 1) if len(mine) <= _MOST_SINGLE else (0, len(mine)):
         for chosen in combinations(mine, count):
-            found = _instance(terms, (term, _at_zero(access, set(chosen))))
+            found = _instance(terms, (term, at_zero(access, chosen)))
             if found is not None:
                 return found
     return None
-
-
-def _at_zero(access: Access, variables: Set[int]) -> Access:
-    """An access where these variables, whose only value is zero, have it."""
-    return tuple((low, tuple((v, s) for v, s in strides if v not in variables)) for low, strides in access)
 
 
 def _is_like(one: Content, other: Content | Named) -> bool:

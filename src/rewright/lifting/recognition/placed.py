@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rewright.claims.language import Add, Addend, Apply, View
-from rewright.lifting.terms.index import Access, compose
+from rewright.lifting.terms.index import Access
 from rewright.lifting.terms.store import ONE, Operand, Terms
 from rewright.lifting.terms.value import Pieces, Value
 
@@ -30,17 +30,7 @@ def at_place(terms: Terms, operand: Operand, depth: int = _DEPTH) -> Addend:
     label = terms.label(term)
     if depth == 0 or not _is_fixed(access) or not isinstance(label, Apply | Add):
         return Addend(ONE, term, access)
-    children = zip(terms.children(term), terms.accesses(term), strict=True)
-    found = [at_place(terms, (child, compose(inner, access)), depth - 1) for child, inner in children]
-    if isinstance(label, Add):
-        parts = [(c * a.coefficient, a.term, a.access) for c, a in zip(terms.coefficients(term), found, strict=True)]
-        return terms.add(parts) or Addend(ONE - ONE, terms.one, ())
-    if label.function == "multiply":
-        scale = ONE
-        for a in found:
-            scale *= a.coefficient
-        return Addend(scale, *terms.multiply([(a.term, a.access) for a in found]))
-    return Addend(ONE, *terms.apply(label.function, [terms.freeze(a) for a in found]))
+    return terms.remake(term, [at_place(terms, child, depth - 1) for child in terms.operands(operand)])
 
 
 def _is_fixed(access: Access) -> bool:

@@ -7,13 +7,16 @@ these are the two digits of the place, and their sum is the place again.
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 from rewright.claims.language import Addend, View
 from rewright.ir.dims import Dim
-from rewright.lifting.terms.algebra import Algebra
 from rewright.lifting.terms.index import Index
 from rewright.lifting.terms.store import ONE
 from rewright.lifting.terms.value import Digits, refine, variables_of
+
+if TYPE_CHECKING:
+    from rewright.lifting.terms.algebra import Algebra
 
 
 def quotient(algebra: Algebra, view: View, divisor: View) -> View | None:

@@ -15,7 +15,7 @@ from fractions import Fraction
 from rewright.claims.language import Add, Addend, Ranged, applies, folds
 from rewright.lifting.masks.positions import factors_of, ranges_of
 from rewright.lifting.recognition.signs import is_positive
-from rewright.lifting.terms.index import Access, compose, variables_in
+from rewright.lifting.terms.index import Access, variables_in
 from rewright.lifting.terms.store import Operand, Terms
 
 
@@ -119,10 +119,9 @@ def _cancels(terms: Terms, factor: Operand, operand: Operand) -> bool:
 
 def inverse_of(terms: Terms, factor: Operand) -> Operand | None:
     """The positive term that a factor is one over, if it is."""
-    term, access = factor
-    if not applies(terms.label(term), "reciprocal"):
+    if not applies(terms.label(factor[0]), "reciprocal"):
         return None
-    inner = terms.children(term)[0], compose(terms.accesses(term)[0], access)
+    (inner,) = terms.operands(factor)
     return inner if is_positive(terms, inner, ranges_of(terms.window)) else None
 
 

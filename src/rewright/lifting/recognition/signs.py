@@ -11,10 +11,9 @@ from fractions import Fraction
 from itertools import product
 from typing import cast
 
-from rewright.claims.language import Add, Addend, Apply, Fold, Guard, Ranged, applies, folds
+from rewright.claims.language import Add, Addend, Apply, Fold, Ranged, applies, folds
 from rewright.lifting.masks.positions import Ranges, boxes, decide, flat, is_lowest, lowest
 from rewright.lifting.terms import regions
-from rewright.lifting.terms.index import compose
 from rewright.lifting.terms.regions import Region
 from rewright.lifting.terms.store import Operand, Terms
 
@@ -24,7 +23,7 @@ _MOST_AXES = 3
 
 def is_finite(terms: Terms, operand: Operand, ranges: Ranges | None) -> bool:
     """Whether a number is certainly no infinity; the maximum of masked numbers is none where one is not masked."""
-    term, access = operand
+    term = operand[0]
     if term not in terms.infinite:
         return True
     label = terms.label(term)
@@ -32,8 +31,7 @@ def is_finite(terms: Terms, operand: Operand, ranges: Ranges | None) -> bool:
         return _has_finite(terms, operand, ranges)
     if not isinstance(label, Add) and not (applies(label, "maximum") or applies(label, "identity")):
         return False
-    children = zip(terms.children(term), terms.accesses(term), strict=True)
-    return all(is_finite(terms, (child, compose(inner, access)), ranges) for child, inner in children)
+    return all(is_finite(terms, child, ranges) for child in terms.operands(operand))
 
 
 def _has_finite(terms: Terms, operand: Operand, ranges: Ranges | None) -> bool:
@@ -55,17 +53,15 @@ def _has_positive(terms: Terms, operand: Operand, ranges: Ranges | None, depth: 
     """Whether a sum over a range is of numbers that are positive where a mask holds, which it does somewhere."""
     some = False
     for body, inside, corners in _bodies(terms, operand, ranges):
-        guard = terms.children(body[0])[0] if isinstance(terms.label(body[0]), Ranged) else None
-        if guard is None or not isinstance(terms.label(guard), Guard):
+        masked = terms.mask(body)
+        if masked is None:
             if not is_positive(terms, body, inside, depth):
                 return False
             some = True
             continue
-        (value, inner), (at_value, at_inner) = terms.children(guard), terms.accesses(guard)
-        region = terms.region(body[0])
-        if not regions.is_set(region) or not is_positive(terms, (inner, compose(at_inner, body[1])), inside, depth):
+        test, inner, region = masked
+        if not regions.is_set(region) or not is_positive(terms, inner, inside, depth):
             return False
-        test = value, compose(at_value, body[1])
         some |= any(decide(terms, test, region, inside | corner) is True for corner in corners)
     return some
 
@@ -93,7 +89,7 @@ def _bodies(terms: Terms, operand: Operand, ranges: Ranges | None) -> Iterator[t
 
 def is_positive(terms: Terms, operand: Operand, ranges: Ranges | None, depth: int = _DEPTH) -> bool:
     """Whether a number is made of exponentials in ways that keep it above zero where it is read."""
-    term, access = operand
+    term = operand[0]
     label = terms.label(term)
     if depth == 0:
         return False
@@ -101,7 +97,7 @@ def is_positive(terms: Terms, operand: Operand, ranges: Ranges | None, depth: in
         return regions.is_set(terms.region(term)) and _has_positive(terms, operand, ranges, depth - 1)
     if not isinstance(label, Apply | Add):
         return term == terms.one
-    children = [(c, compose(a, access)) for c, a in zip(terms.children(term), terms.accesses(term), strict=True)]
+    children = terms.operands(operand)
     if applies(label, "exponential"):
         return is_finite(terms, children[0], ranges)
     if isinstance(label, Add) and not all(c > 0 for c in terms.coefficients(term)):
@@ -113,9 +109,8 @@ def is_positive(terms: Terms, operand: Operand, ranges: Ranges | None, depth: in
 
 def is_defined(terms: Terms, operand: Operand, ranges: Ranges | None) -> bool:
     """Whether a number is certainly finite, also where it is a logarithm."""
-    term, access = operand
-    if applies(terms.label(term), "log"):
-        return is_positive(terms, (terms.children(term)[0], compose(terms.accesses(term)[0], access)), ranges)
+    if applies(terms.label(operand[0]), "log"):
+        return is_positive(terms, terms.operands(operand)[0], ranges)
     return is_finite(terms, operand, ranges)
 
 

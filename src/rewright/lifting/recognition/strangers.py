@@ -16,15 +16,16 @@ _TESTS = frozenset({"where", "where_not"})
 
 
 class Strangers:
-    """Which terms from ``horizon`` on are made of functions of other such terms, each looked at once."""
+    """Which terms of the ranks alone are made of functions of other such terms, each looked at once."""
 
     def __init__(self, terms: Terms) -> None:
         self._terms = terms
         self._known: dict[int, tuple[bool, bool]] = {}
         """For a term whether it is such a one, and whether anything in it is tested."""
 
-    def has(self, term: int, horizon: int) -> bool:
+    def has(self, term: int) -> bool:
         """Whether nothing that is made of the term by sums and products can be the sequential program's."""
+        horizon = self._terms.horizon
         if term < horizon:
             return False
         stack = [term]

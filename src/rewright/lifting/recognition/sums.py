@@ -20,8 +20,8 @@ from rewright.lifting.masks.positions import factors_of
 from rewright.lifting.recognition.equal_steps import equal_steps, stepping
 from rewright.lifting.recognition.expansion import BOUND, Expansion, Factors, Kept, Sum, TooLong, is_sum, nothing
 from rewright.lifting.recognition.instances import solve
-from rewright.lifting.terms.algebra import EFFORT, Algebra
-from rewright.lifting.terms.index import Access, Index, compose, identity, variables_in
+from rewright.lifting.terms.algebra import EFFORT, Algebra, Effort
+from rewright.lifting.terms.index import Access, Index, at_zero, compose, identity, variables_in
 from rewright.lifting.terms.regions import NotAView, Region, scale, whole
 from rewright.lifting.terms.store import Named
 from rewright.lifting.terms.value import Pieces, Value
@@ -52,7 +52,7 @@ class Recogniser:
         self._sequential = Expansion(algebra)
         self._known: dict[int, Sum | None] = {}
         self._users: dict[int, list[int]] | None = None
-        self._left = EFFORT
+        self._left = Effort(EFFORT)
         """How many factors may still be looked at for sums that stand alone, which takes few: what is behind them is
         much."""
         self.forget()
@@ -69,8 +69,7 @@ class Recogniser:
     def recognise(self, addend: Addend) -> Addend | None:
         """The same tensor as a term of the sequential program; None where it is none or cannot be told."""
         ones = {v for v, n in enumerate(self._algebra.terms.window or ()) if n == 1}
-        at_zero = tuple((low, tuple((v, s) for v, s in strides if v not in ones)) for low, strides in addend.access)
-        for access in dict.fromkeys((addend.access, at_zero)):
+        for access in dict.fromkeys((addend.access, at_zero(addend.access, ones))):
             found = self._found(addend.term, access)
             if found is not None:
                 self._algebra.count_use("products")
@@ -135,8 +134,7 @@ class Recogniser:
         All that is no sum of these two stays what it is, however it is computed.
         """
         terms = self._algebra.terms
-        elsewhere, self._algebra.effort = self._algebra.effort, self._left
-        try:
+        with self._algebra.spending(self._left):
             for factor in dict.fromkeys(factors):
 
                 def stays(other: int, factor: int = factor) -> bool:
@@ -146,8 +144,6 @@ class Recogniser:
                 if found is not None:
                     self._algebra.count_use("products")
                     return found
-        finally:
-            self._left, self._algebra.effort = self._algebra.effort, elsewhere
         return None
 
     def _closed(self, value: View) -> View | None:
@@ -184,17 +180,14 @@ class Recogniser:
     def _made_of(self, expansion: Expansion, kept: Kept | None, term: int, access: Access) -> Addend | None:
         """The sequential sum of the products that a term is made of, of which some stay; of all, without ``kept``."""
         terms = self._algebra.terms
-        trace, terms.trace = terms.trace, None  # what is looked into in vain is no part of a step
         there: Kept = nothing
-        try:
+        with terms.traced(None) as trace:  # what is looked into in vain is no part of a step
             wanted = self._polynomial(expansion, term, access)
             other = self._sequential
             if wanted is not None and kept is not None:
                 there = frozenset(factor for product in wanted for factor, _ in product).__contains__
                 other = Expansion(self._algebra, there, most=_TIMES * len(wanted), only=True)
             found = None if wanted is None else self._among(wanted, other)
-        finally:
-            terms.trace = trace
         if found is not None and trace is not None:
             for number, stays in ((term, kept or nothing), (found.term, there)):
                 Expansion(self._algebra, stays).operand((number, identity(terms.arity[number])))
@@ -202,7 +195,7 @@ class Recogniser:
 
     def _polynomial(self, expansion: Expansion, term: int, access: Access) -> Sum | None:
         """What a term is made of; None where that is nothing, or too much to look for."""
-        if self._algebra.effort <= 0:
+        if self._algebra.effort.left <= 0:
             return None
         try:
             own = identity(self._algebra.terms.arity[term])

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 
+from rewright import ops
 from rewright.claims.language import Addend, View
 from rewright.ir.dims import Shape
+from rewright.ir.operator import Operator
+from rewright.ir.types import TensorType
 from rewright.lifting.terms.algebra import Algebra
 from rewright.lifting.terms.index import identity
 from rewright.lifting.terms.store import ONE
@@ -70,3 +73,19 @@ def _run(algebra: Algebra, shape: Shape, axis: int, start: int, step: int, lengt
     dims = tuple((length,) if k == axis else (n,) for k, n in enumerate(shape))
     index = Addend(Fraction(step), algebra.terms.index, ((0, ((axis, 1),)),))
     return algebra.settle(dims, [index, Addend(Fraction(start), algebra.terms.one, ())])
+
+
+def _constant(
+    algebra: Algebra, op: ops.Constant, values: Sequence[Value], types: Sequence[TensorType], result: TensorType
+) -> Value:
+    return constant(algebra, op.values, result.shape)
+
+
+def _iota(
+    algebra: Algebra, op: ops.Iota, values: Sequence[Value], types: Sequence[TensorType], result: TensorType
+) -> Value:
+    access = ((0, ((op.dimension, 1),)),)
+    return View(tuple((n,) for n in result.shape), (Addend(ONE, algebra.terms.index, access),))
+
+
+LAWS: Mapping[type[Operator], Callable[..., Value]] = {ops.Constant: _constant, ops.Iota: _iota}

@@ -10,11 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import replace
 from itertools import combinations, islice, product
+from typing import TYPE_CHECKING
 
 from rewright.claims.language import View
-from rewright.lifting.terms.algebra import Algebra
 from rewright.lifting.terms.index import Index, variables_in
 from rewright.lifting.terms.value import NotAView, Pieces, Value, coalesce, plain_axis, with_digits
+
+if TYPE_CHECKING:
+    from rewright.lifting.terms.algebra import Algebra
 
 _MOST = 3
 """More indices of one value than this are left out all together or not at all."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
-from dataclasses import replace
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import partial
 from itertools import islice, product
 from math import prod
+from typing import TYPE_CHECKING
 
 from rewright.claims.language import Add, Addend, Guard, Ranged, View, folds
 from rewright.lifting.arithmetic.close_reductions import Filler
@@ -18,16 +18,20 @@ from rewright.lifting.masks.nested_guards import has_fractions
 from rewright.lifting.masks.positions import factors_of, ranges_of
 from rewright.lifting.recognition.factoring import factor_sum
 from rewright.lifting.recognition.fractions import gather_fractions
-from rewright.lifting.recognition.instances import instance, instance_of_new
+from rewright.lifting.recognition.instances import instance, instance_of_any
 from rewright.lifting.recognition.shifts import cancel_inverses, is_shift
 from rewright.lifting.recognition.signs import is_finite
 from rewright.lifting.recognition.strangers import Strangers
 from rewright.lifting.terms import regions
 from rewright.lifting.terms.facts import Facts
+from rewright.lifting.terms.forms import USUAL, Forms, Rewrites
 from rewright.lifting.terms.index import Access, Index, compose, variables_in
 from rewright.lifting.terms.regions import Region
 from rewright.lifting.terms.store import ONE, Operand, Terms
 from rewright.lifting.terms.value import Digits, NotAView, Parts, common_digits, refine
+
+if TYPE_CHECKING:
+    from rewright.lifting.recognition.sums import Recogniser
 
 _MOST_OPEN = 16
 """A sum of more open addends than this closes them, which costs proofs and never soundness: so many hold what a rank
@@ -48,6 +52,17 @@ _MOST_CHOICES = 256
 """Choices of one of these indices for each addend that are tried."""
 
 
+@dataclass
+class Effort:
+    """How many factors of products may still be looked at for sums that were made in other steps."""
+
+    left: int
+
+    def spend(self, factors: int) -> None:
+        """Look at so many factors."""
+        self.left -= factors
+
+
 class Algebra:
     """Arithmetic on views over one store of terms.
 
@@ -56,26 +71,20 @@ class Algebra:
     regions add up to a known one.
     """
 
-    def __init__(self, *, quotients: bool = False, plain: bool = False) -> None:
-        self.plain = plain
-        """Whether an index of one value is never read, on either side: rows that stand alone are at known places."""
-        self.quotients = quotients
-        """Whether exponentials of differences are quotients (:mod:`rewright.lifting.recognition.shifts`)."""
-        self.terms = Terms()
-        self.terms.quotients = cancel_inverses if quotients else None
-        self.terms.finite = _finite if quotients else None
+    def __init__(
+        self,
+        forms: Forms = USUAL,
+        recogniser: Callable[[Algebra], Recogniser] | None = None,
+        effort: int = EFFORT,
+    ) -> None:
+        self.forms = forms
+        self.terms = Terms(QUOTIENTS if forms.quotients else INSTANCES)
         self.facts = Facts(self.terms)
         self.filler = Filler(self.terms, self.facts.allowed_values)
         self.guards = Guards(self)
-        self.recognise: Callable[[Addend], Addend | None] | None = None
-        """Which term of the sequential program a sum is that is made in other steps, where that is asked for."""
-        self.effort = EFFORT
-        """How many factors may still be looked at for that."""
-        self.effort_for_outputs = EFFORT
-        """The same for outputs that are compared as sums of products, which come last and must have some left."""
-        self.sequential = True
-        self.horizon = 0
-        """Terms with an identity below this one belong to the sequential program."""
+        self._effort = Effort(effort)
+        self.effort_for_outputs = Effort(EFFORT)
+        """For outputs that are compared as sums of products, which come last and must have some left."""
         self.tests: dict[tuple[int, Region], tuple[Operand, Region]] = {}
         """By a test of indices whose offsets are in the set, the first one that is the same."""
         self.laws: dict[str, int] = {}
@@ -85,11 +94,37 @@ class Algebra:
         """Closed folds of the sequential program."""
         self.wholes: dict[int, Region] = {}
         """For a fold that the sequential program takes over one region only, which that is."""
+        self.recogniser = recogniser(self) if recogniser is not None and forms.products else None
+        """Which term of the sequential program a sum is that is made in other steps, where that is asked for."""
+
+    @property
+    def sequential(self) -> bool:
+        """Whether it is the sequential program that is being lifted."""
+        return not self.terms.horizon
+
+    @property
+    def horizon(self) -> int:
+        """Terms with an identity below this one belong to the sequential program."""
+        return self.terms.horizon
+
+    @property
+    def effort(self) -> Effort:
+        """What may still be looked at for sums that were made in other steps."""
+        return self._effort
+
+    @contextmanager
+    def spending(self, effort: Effort) -> Generator[None]:
+        """Look for sums at the cost of another effort."""
+        before, self._effort = self._effort, effort
+        try:
+            yield
+        finally:
+            self._effort = before
 
     def expect(self, ranks: int) -> None:
         """Make ready for outputs of so many ranks: where rows stand alone, sums over all of these."""
-        if self.plain:
-            self.effort_for_outputs = EFFORT_FOR_ROWS * min(ranks, _MOST_RANKS)
+        if self.forms.plain:
+            self.effort_for_outputs = Effort(EFFORT_FOR_ROWS * min(ranks, _MOST_RANKS))
 
     def count_use(self, law: str) -> None:
         """Count one use of a law."""
@@ -99,6 +134,8 @@ class Algebra:
         """Compute everything anew from here on."""
         self.filler.forget()
         self.guards.forget()
+        if self.recogniser is not None:
+            self.recogniser.forget()
 
     # --- addends -------------------------------------------------------------------------------------------------
     def part(self, coefficient: Fraction, hole: int, region: Region, access: Access) -> Addend:
@@ -114,7 +151,7 @@ class Algebra:
             for hole, region in addend.parts:
                 self.terms.mark(self.known, self.terms.set_range(hole, region))
             return closed
-        even = self._even(addend) or (self._unmasked(addend) if self.quotients else None)
+        even = self._even(addend) or (self._unmasked(addend) if self.forms.quotients else None)
         return addend if even is None else self.filler.fill(even)
 
     def _unmasked(self, addend: Addend) -> Addend | None:
@@ -153,19 +190,13 @@ class Algebra:
         with self.over(dims):
             return self._gathered(dims, addends)
 
-    @contextmanager
-    def over(self, dims: tuple[Digits, ...] | None) -> Generator[None]:
+    def over(self, dims: tuple[Digits, ...] | None) -> AbstractContextManager[None]:
         """Compute with the digits of a view as variables; None for variables of no view."""
-        before = self.terms.window
-        self.terms.window = None if dims is None else tuple(n for digits in dims for n in digits)
-        try:
-            yield
-        finally:
-            self.terms.window = before
+        return self.terms.over(None if dims is None else tuple(n for digits in dims for n in digits))
 
     def _gathered(self, dims: tuple[Digits, ...], addends: Sequence[Addend]) -> View:
         view = self._settled(dims, addends)
-        if not self.quotients or self.sequential or (len(view.addends) < 2 and self.is_familiar(view)):
+        if not self.forms.quotients or self.sequential or (len(view.addends) < 2 and self.is_familiar(view)):
             return view
         try:
             fewer = gather_fractions(self, view.addends)
@@ -308,12 +339,12 @@ class Algebra:
             found = instance(self.terms, total)
             if found is not None:
                 return found
-            if not self.quotients and any(self._strangers.has(term, self.horizon) for _, term, _ in items):
+            if not self.forms.quotients and any(self._strangers.has(term) for _, term, _ in items):
                 return total
             with self.over(None):  # with a variable that no view has
                 total = self._generalised(items) or total
                 if total.term >= self.horizon:
-                    total = factor_sum(self.terms, items, self.horizon) or total
+                    total = factor_sum(self.terms, items, quotients=self.forms.quotients) or total
         return total
 
     def _joined(self, partial: list[Addend]) -> list[Addend]:
@@ -336,10 +367,10 @@ class Algebra:
         if not addends:
             return Addend(Fraction(0), self.terms.one, ())
         assert len(addends) == 1
-        if self.recognise is None or self.sequential or addends[0].term < self.horizon:
+        if self.recogniser is None or self.sequential or addends[0].term < self.horizon:
             return addends[0]
         with self.over(view.dims):
-            return self.recognise(addends[0]) or addends[0]
+            return self.recogniser.recognise(addends[0]) or addends[0]
 
     def operand(self, view: View) -> Operand:
         """The view as one term with its coefficient inside; it becomes an anchor for longer sums."""
@@ -397,7 +428,7 @@ class Algebra:
 
     def is_familiar(self, view: View) -> bool:
         """Whether a view is made of terms of the sequential program; a map of an open fold may turn out to be one."""
-        if self.quotients:
+        if self.forms.quotients:
             return all(self._is_familiar_quotient(a) for a in view.addends)
         return all(a.term < self.horizon or self._may_become_familiar(a) for a in view.addends)
 
@@ -412,15 +443,13 @@ class Algebra:
 
     def is_strange(self, *views: View) -> bool:
         """Whether no reading of any index makes what is made of the views a part of the sequential program."""
-        if self.sequential or self.quotients:
+        if self.sequential or self.forms.quotients:
             return False
-        return any(self._strangers.has(a.term, self.horizon) for view in views for a in view.addends)
+        return any(self._strangers.has(a.term) for view in views for a in view.addends)
 
     def finish_sequential(self) -> None:
         """What is made from here on is the ranks'; note over what the sequential program sums."""
-        self.sequential = self.terms.recording = False
-        self.horizon = len(self.terms.graph)
-        self.terms.elsewhere = partial(instance_of_new, self.horizon)
+        self.terms.finish_sequential()
         found: dict[int, set[Region]] = {}
         for term in self.known:
             (hole,) = self.terms.children(term)
@@ -438,8 +467,13 @@ class Algebra:
         return bool(addend.parts) and addend.term not in open_
 
 
-def _finite(terms: Terms, operand: Operand) -> bool:
+def _is_finite(terms: Terms, operand: Operand) -> bool:
     return is_finite(terms, operand, ranges_of(terms.window))
+
+
+INSTANCES = Rewrites(instance_of_any)
+QUOTIENTS = Rewrites(instance_of_any, cancel_inverses, _is_finite)
+"""The same where exponentials are quotients."""
 
 
 def align(views: Sequence[View]) -> list[View]:

@@ -50,6 +50,13 @@ class Facts:
         length = product(digits) if isinstance(digits, tuple) else None
         return intervals(0, length) if isinstance(length, int) and length > 0 else None
 
+    def leave_unchecked(self, terms: Sequence[int]) -> None:
+        """Note that a rank looks up with a sum of terms, and that nothing shows that this stays in range."""
+        for term in terms:
+            self._terms.pin(term)
+            self.unchecked |= self._terms.inputs(term)
+            self.layered |= self._terms.reads_named(term)
+
     def learn(self, operand: Operand, lengths: Sequence[Dim], allowed: Region) -> None:
         """Record the set that the values read lie in; not for a term that was tested outside of what is read."""
         term, access = operand

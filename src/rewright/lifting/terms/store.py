@@ -7,11 +7,12 @@ of an axis has offset zero, commutative operands are ordered, sums and products 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
-from math import isfinite
+from math import isfinite, prod
 from operator import itemgetter
 from typing import NamedTuple, cast
 
@@ -37,13 +38,15 @@ from rewright.claims.language import (
 )
 from rewright.egraph import EGraph
 from rewright.ir.dims import Dim, SizeExpr
-from rewright.lifting.terms.index import Access, Index, compose, identity, magnitude, rename, split_constant
-from rewright.lifting.terms.regions import Box, Region, is_set, single
+from rewright.lifting.terms.forms import Rewrites
+from rewright.lifting.terms.index import Access, Frame, compose, identity
+from rewright.lifting.terms.regions import Box, Region, is_set
 from rewright.lifting.terms.regions import add as add_regions
 from rewright.lifting.terms.trace import Trace
 from rewright.lifting.terms.value import Parts
 
 ONE = Fraction(1)
+NO_REWRITES = Rewrites()
 Operand = tuple[int, Access]
 """A term and where it is read."""
 Key = tuple[object, tuple[str, ...]]
@@ -94,13 +97,12 @@ class Terms:
     are what a trace keeps, and what must be the same wherever the trace is used again.
     """
 
-    def __init__(self) -> None:
-        self.quotients: Callable[[Terms, list[Operand]], list[Operand]] | None = None
-        """What cancels in a product, where exponentials are written as quotients."""
-        self.finite: Callable[[Terms, Operand], bool] | None = None
-        """Whether what may be infinite elsewhere is finite where it is read."""
+    def __init__(self, rewrites: Rewrites = NO_REWRITES) -> None:
+        self._rewrites = rewrites
         self.graph = EGraph()
-        self.trace: Trace | None = None
+        self.horizon = 0
+        """Terms with an identity below this one are the sequential program's; zero while that program is lifted."""
+        self._trace: Trace | None = None
         self._labels: dict[tuple[Content | Named, int], Label] = {}
         self.arity: dict[int, int] = {}
         self.open: dict[int, frozenset[int]] = {}
@@ -113,8 +115,7 @@ class Terms:
         """Terms that have a name, and that name."""
         self.infinite: set[int] = set()
         """Terms that may be infinite: they never cancel."""
-        self.window: tuple[Dim, ...] | None = None
-        """How far the variables of the view count that is being computed, where that may matter."""
+        self._window: tuple[Dim, ...] | None = None
         self.roots: dict[int, int] = {}
         """By term that is the root of a prime that prime."""
         self.masks: dict[int, list[int]] = {}
@@ -124,20 +125,44 @@ class Terms:
         self.products: dict[int, list[int]] = {}
         """By term the products that it is a factor of, as they were made."""
         self.users: dict[int, list[int]] = {}
-        """By term the sums and functions whose last operand it is, of those made while ``recording``."""
-        self.recording = True
-        self.elsewhere: Callable[[Terms, Addend], Addend | None] | None = None
-        """Which term that is known already a new one is an instance of, where that is asked for."""
+        """By term the sums and functions of the sequential program whose last operand it is."""
         self.one = self._add(Number(1), (), 0)
         self.index = self._add(Position(), (), 1)
+
+    def finish_sequential(self) -> None:
+        """What is made from here on is the ranks'."""
+        self.horizon = len(self.graph)
+
+    @contextmanager
+    def over(self, window: tuple[Dim, ...] | None) -> Generator[None]:
+        """Make terms with variables that count so far; None for variables of no view."""
+        before, self._window = self._window, window
+        try:
+            yield
+        finally:
+            self._window = before
+
+    @property
+    def window(self) -> tuple[Dim, ...] | None:
+        """How far the variables of the view count that is being computed, where that may matter."""
+        return self._window
+
+    @contextmanager
+    def traced(self, trace: Trace | None) -> Generator[Trace | None]:
+        """Note in a trace, or nowhere, what is read and made; gives what was noted in before."""
+        before, self._trace = self._trace, trace
+        try:
+            yield before
+        finally:
+            self._trace = before
 
     def _add(self, content: Content | Named, children: tuple[int, ...], arity: int) -> int:
         label = self._labels.get((content, arity))
         if label is None:
             label = self._labels[content, arity] = Label(content, arity)
         term = self.place(label, children)
-        if self.trace is not None:
-            self.trace.note_term(term, label, children)
+        if self._trace is not None:
+            self._trace.note_term(term, label, children)
         return self.name(term) if term in self.named else term
 
     def name(self, term: int) -> int:
@@ -149,7 +174,7 @@ class Terms:
         term = self.graph.add(label, children)
         if term not in self.arity:
             self._describe(term, label, children)
-            if self.recording and isinstance(label.content, POINTWISE) and len(children) > 1:
+            if not self.horizon and isinstance(label.content, POINTWISE) and len(children) > 1:
                 self.users.setdefault(max(children), []).append(term)
         return term
 
@@ -198,26 +223,26 @@ class Terms:
 
     def see(self, term: int) -> Content | Named:
         """The label of a term, to use what it says."""
-        if self.trace is not None:
-            self.trace.note_use(term)
+        if self._trace is not None:
+            self._trace.note_use(term)
         return self.node_label(term).content
 
     def look_into(self, term: int) -> Content | Named:
         """The label of an operator without laws, to use what it computes."""
-        if self.trace is not None:
-            self.trace.opened.add(term)
+        if self._trace is not None:
+            self._trace.opened.add(term)
         return self.see(term)
 
     def pin(self, term: int) -> None:
         """Note that what is concluded holds of this term by itself, whatever its structure."""
-        if self.trace is not None:
-            self.trace.pinned.add(term)
+        if self._trace is not None:
+            self._trace.pinned.add(term)
 
     def mark(self, marked: set[int], term: int) -> None:
         """Put a term in a set."""
         marked.add(term)
-        if self.trace is not None:
-            self.trace.marks.append((marked, term))
+        if self._trace is not None:
+            self._trace.marks.append((marked, term))
 
     def accesses(self, term: int) -> Accesses:
         """Where a node reads each of its children."""
@@ -226,6 +251,32 @@ class Terms:
     def coefficients(self, term: int) -> tuple[Fraction, ...]:
         """The coefficients of a sum."""
         return cast("Add", self.see(term)).coefficients
+
+    def operands(self, operand: Operand) -> list[Operand]:
+        """What a node reads where it is read itself."""
+        term, access = operand
+        pairs = zip(self.children(term), self.accesses(term), strict=True)
+        return [(child, compose(own, access)) for child, own in pairs]
+
+    def mask(self, operand: Operand) -> tuple[Operand, Operand, Region] | None:
+        """For what is another tensor where an integer lies in a set, and zero elsewhere: integer, tensor and set."""
+        term, access = operand
+        hole = self.children(term)[0] if isinstance(self.label(term), Ranged) else None
+        if hole is None or not isinstance(self.label(hole), Guard):
+            return None
+        value, body = self.operands((hole, access))
+        return value, body, self.region(term)
+
+    def remake(self, term: int, found: Sequence[Addend]) -> Addend:
+        """A sum or a function of other operands, all of them closed."""
+        label = self.label(term)
+        if isinstance(label, Add):
+            parts = [(c * a.coefficient, a.term, a.access) for c, a in zip(self.coefficients(term), found, strict=True)]
+            return self.add(parts) or Addend(Fraction(0), self.one, ())
+        if applies(label, "multiply"):
+            scale = prod((a.coefficient for a in found), start=ONE)
+            return Addend(scale, *self.multiply([(a.term, a.access) for a in found]))
+        return Addend(ONE, *self.apply(cast("Apply", label).function, [self.freeze(a) for a in found]))
 
     def region(self, term: int) -> Region:
         """The region of a ranged fold or guard."""
@@ -237,8 +288,8 @@ class Terms:
 
     def children(self, term: int) -> tuple[int, ...]:
         """The terms that a term reads."""
-        if self.trace is not None:
-            self.trace.note_use(term)
+        if self._trace is not None:
+            self._trace.note_use(term)
         return self.graph.node(term)[1]
 
     def find_closed(self, hole: int, region: Region) -> int | None:
@@ -284,12 +335,10 @@ class Terms:
                 continue
             label = self.label(term)
             if applies(label, "multiply") and len(factors) + len(self.children(term)) <= _LONGEST:
-                inner = zip(self.children(term), self.accesses(term), strict=True)
-                factors.extend((child, compose(a, access)) for child, a in inner)
+                factors += self.operands((term, access))
             else:
                 factors.append((term, access))
-        if self.quotients:
-            factors = self.quotients(self, factors)
+        factors = self._rewrites.cancel(self, factors)
         if not factors:
             return self.one, ()
         if len(factors) == 1:
@@ -332,10 +381,13 @@ class Terms:
         leading = next(c for (term, _), c in items if term != self.one)
         coefficients = tuple(c / leading for _, c in items)
         made = Addend(leading, *self.make(partial(Add, coefficients), [o for o, _ in items]))
-        return (None if self.elsewhere is None else self.elsewhere(self, made)) or made
+        return self._instance(made) or made
+
+    def _instance(self, made: Addend) -> Addend | None:
+        return self._rewrites.instance(self, made) if made.term >= self.horizon > 0 else None
 
     def _cancels(self, operand: Operand) -> bool:
-        return operand[0] not in self.infinite or (self.finite is not None and self.finite(self, operand))
+        return operand[0] not in self.infinite or self._rewrites.is_finite(self, operand)
 
     def summands(self, term: int, access: Access) -> list[tuple[Fraction, Operand]]:
         """The addends of a sum that is no anchor, else the term alone."""
@@ -348,10 +400,7 @@ class Terms:
         label = self.label(term)
         if not isinstance(label, Add):
             return [(ONE, (term, access))]
-        return [
-            (c, (child, compose(a, access)))
-            for c, child, a in zip(self.coefficients(term), self.children(term), self.accesses(term), strict=True)
-        ]
+        return list(zip(self.coefficients(term), self.operands((term, access)), strict=True))
 
     def freeze(self, addend: Addend) -> Operand:
         """The addend as a term of its own, its coefficient inside."""
@@ -424,7 +473,7 @@ class Terms:
 
     def _known(self, operand: Operand) -> Operand:
         """The same as an instance of a term that is known, where there is one."""
-        found = None if self.elsewhere is None else self.elsewhere(self, Addend(ONE, *operand))
+        found = self._instance(Addend(ONE, *operand))
         return operand if found is None else (found.term, found.access)
 
     def take(self, operands: Sequence[Operand]) -> Operand:
@@ -479,31 +528,17 @@ class Terms:
         if len(children) == 1 and isinstance(self.label(term), Add):  # a multiple of a sum
             children = (*children, *self.children(children[0]))
         for child in (term, *children):
-            label = self.label(child)
-            hole = self.children(child)[0] if isinstance(label, Ranged) else None
-            if hole is not None and isinstance(self.label(hole), Guard) and self.children(hole)[0] == value:
-                region = self.region(child)
-                if region not in found and is_set(region):
-                    found.append(region)
+            masked = self.mask((child, identity(self.arity[child])))
+            if masked is not None and masked[0][0] == value and masked[2] not in found and is_set(masked[2]):
+                found.append(masked[2])
         return found
 
     def predicate(self, term: int) -> tuple[Operand, Region] | None:
         """For an indicator ``value in set``: the value, read at the indicator's axes, and the set."""
-        label = self.label(term)
-        if not isinstance(label, Ranged):
+        masked = self.mask((term, identity(self.arity[term])))
+        if masked is None or masked[1][0] != self.one or not is_set(masked[2]):
             return None
-        hole = self.children(term)[0]
-        inner = self.label(hole)
-        value, body = (*self.children(hole), -1)[:2] if isinstance(inner, Guard) else (-1, -1)
-        if not isinstance(inner, Guard) or body != self.one:
-            return None
-        region = self.region(term)
-        return ((value, self.accesses(hole)[0]), region) if is_set(region) else None
-
-    def box(self, term: int) -> object:
-        """The single box of a ranged term, else None."""
-        label = self.label(term)
-        return single(self.region(term)) if isinstance(label, Ranged) else None
+        return masked[0], masked[2]
 
     def parts_kind(self, parts: Parts) -> str:
         """The reduction of the folds in ``parts``: sum unless one of them is another."""
@@ -534,47 +569,6 @@ def _lone_axes(access: Access, variables: Container[int]) -> list[int] | None:
                     return None
                 found[var] = axis
     return sorted(found.values())
-
-
-class Frame:
-    """Shifts variables so that the first index that reads each of them has offset zero."""
-
-    def __init__(self) -> None:
-        self.shift: dict[int, Dim] = {}
-        self._axes: dict[int, int] = {}
-
-    def place(self, index: Index) -> Index:
-        """The index in the frame; new variables are placed by it, larger strides first."""
-        constant, terms = index
-        if not terms:
-            return index
-        if len(terms) == 1 and terms[0][1] == 1 and terms[0][0] >= 0:
-            var = terms[0][0]
-            if var not in self.shift:
-                self._shift(var, constant)
-                return 0, ((self._axes[var], 1),)
-            return constant - self.shift[var], ((self._axes[var], 1),)
-        fresh: list[tuple[int, Dim]] = []
-        bound = any(v < 0 for v, _ in terms)
-        for var, stride in terms:
-            if var in self.shift:
-                constant = constant - stride * self.shift[var]
-            elif var >= 0:
-                fresh.append((var, stride))
-        fresh.sort(key=lambda item: magnitude(item[1]), reverse=True)
-        for var, stride in fresh:
-            quotient, constant = (0, constant) if bound else split_constant(constant, stride)
-            self._shift(var, quotient)
-        return rename((constant, terms), {v: self._axes[v] if v >= 0 else v for v, _ in terms})
-
-    def _shift(self, var: int, by: Dim) -> None:
-        """Place a variable on the next axis."""
-        self._axes[var] = len(self._axes)
-        self.shift[var] = by
-
-    def access(self) -> Access:
-        """Where the original variables read the framed term."""
-        return tuple((shift, ((var, 1),)) for var, shift in self.shift.items())
 
 
 def in_order(operands: Sequence[Operand]) -> list[Operand]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from rewright.claims.language import Ranged
 from rewright.ir.dims import Dim, at_most, is_nonnegative
-from rewright.lifting.terms.index import Access, Index, compose
+from rewright.lifting.terms.index import Access, Index
 from rewright.lifting.terms.store import POINTWISE, Operand, Terms
 
 Window = tuple[tuple[Dim, Dim], ...]
@@ -68,8 +68,7 @@ def read_by(terms: Terms, operand: Operand) -> list[Operand]:
         if isinstance(label, Ranged):
             inner = [(terms.children(term)[0], access)]
         elif isinstance(label, POINTWISE):
-            pairs = zip(terms.children(term), terms.accesses(term), strict=True)
-            inner = [(child, compose(own, access)) for child, own in pairs]
+            inner = terms.operands((term, access))
         else:
             continue
         fresh = [o for o in dict.fromkeys(inner) if o not in seen]

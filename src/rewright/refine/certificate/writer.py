@@ -18,6 +18,7 @@ from rewright.ir.operator import Operator
 from rewright.ir.placement import Placement, RankProgram
 from rewright.lifting.journal import SEQUENTIAL, Again, Entry, Journal
 from rewright.lifting.layers.stream import Walks
+from rewright.lifting.terms.forms import USUAL, Forms
 from rewright.lifting.terms.store import Named, Terms
 from rewright.lifting.terms.template import terms_of
 from rewright.lifting.terms.value import Value
@@ -26,7 +27,7 @@ from rewright.proof.conditions import Open
 from rewright.proof.facts import assumptions, why_not
 from rewright.refine.certificate.claims import NotCertified, as_tensor, claim_at
 from rewright.refine.check import prove_with_journal
-from rewright.refine.proof import Law, Proof
+from rewright.refine.proof import Proof
 from rewright.refine.relations.equations import Equation, Joined, Layout, layout_of
 from rewright.refine.relations.given import Relations
 
@@ -43,12 +44,12 @@ def certificate(
     program: RankProgram,
     relations: Relations,
     expected: Mapping[str, Placement],
-    law: Law | None = None,
+    forms: Forms = USUAL,
     asked: Open | None = None,
     walks: Walks | None = None,
 ) -> Certificate:
-    """Prove once more, first by the law that is known to reach it, and write every step down. Raises NotCertified."""
-    proof = prove_with_journal(sequential, program, relations, expected, law, walks)
+    """Prove once more, first in the forms that are known to reach it, and write it down. Raises NotCertified."""
+    proof = prove_with_journal(sequential, program, relations, expected, forms, walks)
     if proof.failed or not proof.ranks:
         raise NotCertified("the proof failed when it was made again with a journal")
     return write_down(sequential, program, proof, relations, asked)

@@ -47,11 +47,8 @@ def _same_products(lifter: Lifter, first: View, second: View) -> bool:
     if first.dims != second.dims:
         return False
     algebra, fill = lifter.algebra, lifter.algebra.filler.fill  # a sum may have opened its folds again
-    elsewhere, algebra.effort = algebra.effort, algebra.effort_for_outputs
-    try:
+    with algebra.spending(algebra.effort_for_outputs):
         left, right = (multiplied_out(algebra, [fill(a) for a in view.addends]) for view in (first, second))
-    finally:
-        algebra.effort_for_outputs, algebra.effort = algebra.effort, elsewhere
     return left is not None and left == right
 
 

@@ -1,0 +1,87 @@
+"""Sums, products and quotients element by element; constants and coefficients stay exact."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
+
+from rewright import ops
+from rewright.claims.language import Addend, View
+from rewright.ir.operator import Operator
+from rewright.ir.types import TensorType
+from rewright.lifting.arithmetic.functions import function, of_integers, of_term
+from rewright.lifting.arithmetic.products import multiply
+from rewright.lifting.arithmetic.roots import inverse_roots
+from rewright.lifting.masks.positions import factors_of
+from rewright.lifting.masks.truths import predicate
+from rewright.lifting.recognition.quotients import join_digits, quotient, remainder
+from rewright.lifting.recognition.shifts import fraction, inverse
+from rewright.lifting.terms.algebra import Algebra
+from rewright.lifting.terms.store import ONE
+
+MINUS_ONE = Fraction(-1)
+
+
+def _add(algebra: Algebra, op: Operator, views: Sequence[View], types: Sequence[TensorType]) -> View:
+    found = algebra.add(views, [ONE, ONE])
+    return found if types[0].dtype.is_float else join_digits(algebra, found)
+
+
+def _subtract(algebra: Algebra, op: Operator, views: Sequence[View], types: Sequence[TensorType]) -> View:
+    return algebra.add(views, [ONE, MINUS_ONE])
+
+
+def _negate(algebra: Algebra, op: Operator, views: Sequence[View], types: Sequence[TensorType]) -> View:
+    return algebra.add(views, [MINUS_ONE])
+
+
+def _multiply(algebra: Algebra, op: Operator, views: Sequence[View], types: Sequence[TensorType]) -> View:
+    """The product; times a mask, a finite tensor is what it is where the mask holds."""
+    for mask, other in (tuple(views), tuple(views)[::-1]):
+        found = predicate(algebra, mask)
+        if found is not None and not any(a.term in algebra.terms.infinite for a in other.addends):
+            within = algebra.guards.assume(*found, other)
+            if within != other:
+                return multiply(algebra, mask, within)
+    return multiply(algebra, views[0], views[1])
+
+
+def _divide(algebra: Algebra, op: Operator, views: Sequence[View], types: Sequence[TensorType]) -> View:
+    if not types[0].dtype.is_float:
+        return quotient(algebra, *views) or of_integers(algebra, "divide_integer", views)
+    return multiply(algebra, views[0], reciprocal(algebra, views[1]))
+
+
+def reciprocal(algebra: Algebra, view: View) -> View:
+    """One over the view; constants and coefficients stay exact, products are inverted factor by factor."""
+    number = algebra.as_constant(view)
+    if number:
+        return algebra.constant(view.dims, 1 / number)
+    addend = algebra.close(view)
+    if addend.coefficient == 0:
+        return of_term(view, algebra.terms.apply("reciprocal", [algebra.operand(view)]))
+    terms = algebra.terms
+    parts = fraction(terms, addend) if algebra.forms.quotients else None
+    if parts is not None:
+        above, below = parts
+        return multiply(algebra, reciprocal(algebra, algebra.settle(view.dims, above)), of_term(view, below))
+    number, roots, factors = inverse_roots(terms, factors_of(terms, (addend.term, addend.access)))
+    inverted = [inverse(terms, f) if algebra.forms.quotients else terms.apply("reciprocal", [f]) for f in factors]
+    term, access = terms.multiply([*inverted, *roots])
+    return View(view.dims, (Addend(1 / (addend.coefficient * number), term, access),))
+
+
+def _remainder(algebra: Algebra, op: Operator, views: Sequence[View], types: Sequence[TensorType]) -> View:
+    if types[0].dtype.is_float:
+        return function(algebra, op.name, views)
+    return remainder(algebra, *views) or of_integers(algebra, op.name, views)
+
+
+LAWS: Mapping[type[Operator], Callable[..., View]] = {
+    ops.Add: _add,
+    ops.Subtract: _subtract,
+    ops.Negate: _negate,
+    ops.Multiply: _multiply,
+    ops.Divide: _divide,
+    ops.Remainder: _remainder,
+}
