@@ -15,7 +15,7 @@ from enum import Enum
 import numpy as np
 
 from rewright import ops
-from rewright.interp.counting import Counting, bound, value_classes
+from rewright.interp.counting import Counting, ValueClasses
 from rewright.ir.dims import Shape
 from rewright.ir.graph import Graph
 from rewright.ir.placement import Placement
@@ -131,7 +131,7 @@ def plan_draws(
         others: what it is compared with.
         placements: how ranks hold the inputs, where the other programs are those of ranks.
     """
-    classes = value_classes(reference)
+    classes = ValueClasses(reference)
     whole = sorted({int(value) for graph in (reference, *others) for value in _constants(graph, floats=False)})
     inputs: dict[str, ops.Input] = {}
     integers: dict[str, IntegerRange] = {}
@@ -141,7 +141,7 @@ def plan_draws(
         inputs[name] = op
         if op.tensor.dtype.is_integer:
             counting = classes.of(position)
-            high = bound(reference, counting)
+            high = counting.bound()
             starts = _boundaries(reference, placements or {}, high) if isinstance(high, int) else []
             dtypes = [
                 graph.nodes[graph.inputs[name]].type.dtype for graph in (reference, *others) if name in graph.inputs
@@ -266,7 +266,7 @@ def _range(
     high: object, counting: Counting, boundaries: Sequence[int], constants: Sequence[int], ends: tuple[int, int]
 ) -> IntegerRange:
     tested = tuple(sorted(counting.compared))
-    if counting.digits and not counting.uses:
+    if counting.digits and not counting.indexed:
         return IntegerRange(ends[1] + 1, (), ends[0], ends, ignored=tested)
     if not isinstance(high, int) or high < 1:
         flags = not counting.divided and counting.compared <= {0, 1}

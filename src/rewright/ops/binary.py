@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rewright.ir.types import TensorType
+from rewright.ops.counts import Counts
 from rewright.ops.elementwise import Elementwise, Homogeneous, Linear
 from rewright.ops.facts import Facts
 from rewright.ops.functions import arithmetic, logic, order, powers, special, transcendental
@@ -33,6 +34,9 @@ class Bitwise(Monoid):
     """A function of truth values, or of the bits of integers one by one."""
 
     __slots__ = ()
+
+    def relate_counts(self, counts: Counts, operands: Sequence[int], result: int) -> None:
+        counts.digits(result, operands)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +68,9 @@ class Multiply(Monoid):
     def grows_with(self, operands: Sequence[Facts]) -> tuple[int, ...]:
         return tuple(k for k in (0, 1) if operands[1 - k].is_finite and operands[1 - k].is_positive)
 
+    def relate_counts(self, counts: Counts, operands: Sequence[int], result: int) -> None:
+        counts.multiply(result, operands)
+
 
 @dataclass(frozen=True, slots=True)
 class Divide(Binary):
@@ -82,6 +89,9 @@ class Divide(Binary):
         is_zero = operands[1].zero and not result.dtype.is_float
         return self.needs if is_zero else super(Divide, self).condition(operands, result, found)
 
+    def relate_counts(self, counts: Counts, operands: Sequence[int], result: int) -> None:
+        counts.divide(result, operands)
+
 
 @dataclass(frozen=True, slots=True)
 class Remainder(Binary, Homogeneous):
@@ -95,6 +105,10 @@ class Remainder(Binary, Homogeneous):
     def condition(self, operands: Sequence[Facts], result: TensorType, found: Facts) -> str:
         is_zero = operands[1].zero and not result.dtype.is_float
         return self.needs if is_zero else super(Remainder, self).condition(operands, result, found)
+
+    def relate_counts(self, counts: Counts, operands: Sequence[int], result: int) -> None:
+        counts.divide(result, operands)
+        counts.same([result, *operands])
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,7 @@ from rewright.ops.base import (
     static,
     wrap_integer,
 )
+from rewright.ops.counts import Counts
 from rewright.ops.facts import INF, Facts, facts_between, of_values
 from rewright.ops.sizes import Attributes, Axes, Sizes
 from rewright.terms.index import Index
@@ -112,6 +113,9 @@ class Constant(Leaf):
     def facts(self, operands: Sequence[Facts], types: Sequence[TensorType], result: TensorType) -> Facts:
         return of_values(self.values)
 
+    def relate_counts(self, counts: Counts, operands: Sequence[int], result: int) -> None:
+        counts.constant(result, self.values)
+
 
 @dataclass(frozen=True, slots=True)
 class Iota(Leaf):
@@ -147,3 +151,6 @@ class Iota(Leaf):
     def facts(self, operands: Sequence[Facts], types: Sequence[TensorType], result: TensorType) -> Facts:
         size = result.shape[self.dimension]
         return facts_between(0, size - 1 if isinstance(size, int) else INF, whole=True)
+
+    def relate_counts(self, counts: Counts, operands: Sequence[int], result: int) -> None:
+        counts.number(result, result, self.dimension)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -23,6 +24,7 @@ from rewright.ops.base import (
     fold_over,
     static,
 )
+from rewright.ops.counts import Counts
 from rewright.ops.facts import INF, Facts, facts_between
 from rewright.ops.sizes import Attributes, Axes, Sizes, same_each, same_shape
 from rewright.terms.index import Index, Variable, as_index, element, variable
@@ -49,6 +51,17 @@ class Ordering(TensorOperator):
 
     __slots__ = ()
     arity: ClassVar[int | None] = 1
+    result: Any
+
+    @property
+    @abstractmethod
+    def axis(self) -> int:
+        """The axis that elements are ordered along; -1 is the last one."""
+
+    def relate_counts(self, counts: Counts, operands: Sequence[int], result: int) -> None:
+        super().relate_counts(counts, operands, result)
+        if self.result == "indices":
+            counts.number(result, operands[0], self.axis)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +72,10 @@ class Sort(Ordering):
     descending: bool
     result: SortResult
     name: ClassVar[str] = "sort"
+
+    @property
+    def axis(self) -> int:
+        return self.dimension
 
     def infer(self, operands: Sequence[TensorType]) -> TensorType:
         check_count(self.name, operands, 1)
@@ -99,6 +116,10 @@ class TopK(Ordering):
     k: Dim
     result: SortResult
     name: ClassVar[str] = "top_k"
+
+    @property
+    def axis(self) -> int:
+        return -1
 
     def infer(self, operands: Sequence[TensorType]) -> TensorType:
         check_count(self.name, operands, 1)
