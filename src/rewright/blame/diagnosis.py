@@ -130,8 +130,8 @@ class _Part:
         return sorted({int(v) for v in found if v is not None})
 
     def _number(self, node: Node) -> float | None:
-        if isinstance(node.op, ops.Constant) and len(node.op.values) == 1:
-            return float(node.op.values[0])
+        if (value := ops.splat(node.op)) is not None:
+            return float(value)
         if isinstance(node.op, ops.Sqrt):  # a rounded root stands for the root
             number = self._spread(node.operands[0])
             return None if number is None or number < 0 else math.sqrt(number)

@@ -102,9 +102,7 @@ def at_rank(rule: Rule, rank: int) -> Rule | None:
 def _is_pointwise(node: Node) -> bool:
     if isinstance(node.op, ops.BroadcastInDim):
         return not node.op.dimensions
-    if isinstance(node.op, ops.Constant):
-        return len(node.op.values) == 1
-    return isinstance(node.op, (Elementwise, ops.Input))
+    return isinstance(node.op, (Elementwise, ops.Input)) or ops.splat(node.op) is not None
 
 
 def _reshaped(graph: Graph, old: Shape, new: Shape) -> Graph:

@@ -299,11 +299,6 @@ def _boundaries(reference: Graph, placements: Mapping[str, Placement], size: int
 
 def _constants(graph: Graph, *, floats: bool) -> set[float]:
     """The numbers that fill constants of a program; floats of a usual size."""
-    found = {
-        node.op.values[0]
-        for node in graph.nodes
-        if isinstance(node.op, ops.Constant)
-        and len(node.op.values) == 1
-        and (node.type.dtype.is_float if floats else node.type.dtype.is_integer)
-    }
+    kinds = [(ops.splat(node.op), node.type.dtype) for node in graph.nodes]
+    found = {value for value, dtype in kinds if value is not None and (dtype.is_float if floats else dtype.is_integer)}
     return {value for value in found if not floats or abs(value) <= _HUGE}

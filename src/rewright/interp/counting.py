@@ -121,6 +121,5 @@ class ValueClasses(Counts):
     def _constant(self, position: int) -> int | None:
         """The integer that fills a constant, laid out or not, or None."""
         node = self.graph.nodes[laid_out(self.graph, position)]
-        if position in self._parent and isinstance(node.op, ops.Constant) and len(node.op.values) == 1:
-            return int(node.op.values[0]) if node.type.dtype.is_integer else None
-        return None
+        value = ops.splat(node.op) if position in self._parent and node.type.dtype.is_integer else None
+        return None if value is None else int(value)

@@ -117,6 +117,16 @@ class Constant(Leaf):
         counts.constant(result, self.values)
 
 
+def splat(op: object) -> float | int | bool | None:
+    """The value of a constant whose elements are one; None for a table, and for what is no constant."""
+    return op.values[0] if isinstance(op, Constant) and len(op.values) == 1 else None
+
+
+def is_table(op: object) -> bool:
+    """Whether an operator holds values that differ from place to place."""
+    return isinstance(op, Constant) and len(op.values) != 1
+
+
 @dataclass(frozen=True, slots=True)
 class Iota(Leaf):
     """The index along one axis: ``result[i] = i[dimension]``."""

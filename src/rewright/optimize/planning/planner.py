@@ -24,7 +24,7 @@ from rewright.optimize.planning.merging import loaded_tensors, merge_jobs
 from rewright.optimize.planning.plan import KernelStep, LibraryStep, Plan, Step, reads, writes
 from rewright.optimize.planning.reading import DEEP, NotScalar, Places, Reader, TooDeep
 from rewright.optimize.planning.roles import Cut, Job, arrange, reductions
-from rewright.optimize.planning.storing import CHEAP, Storing, elements, many_values
+from rewright.optimize.planning.storing import CHEAP, Storing, elements
 from rewright.optimize.scalars.expressions import Expression, Table, walk
 from rewright.terms.scalar import Scalar
 
@@ -319,7 +319,7 @@ class Planner(Storing):
         ready = {
             p
             for p in self._memory()
-            if isinstance(self.graph.nodes[p].op, ops.Input) or many_values(self.graph.nodes[p].op)
+            if isinstance(self.graph.nodes[p].op, ops.Input) or ops.is_table(self.graph.nodes[p].op)
         }
         done: list[Step] = []
         while steps:

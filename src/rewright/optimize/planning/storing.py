@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rewright import ops
+from rewright.analysis.moving import laid_out
 from rewright.ir.graph import Graph
 from rewright.ir.operator import Unsupported
 from rewright.optimize.planning.reading import NotScalar, Reader
@@ -42,7 +43,7 @@ class Storing:
             found.add(position)
             self.needed |= {self.base(p) for p in graph.nodes[position].operands}
         found |= self.needed
-        found |= {p for p in self.live if many_values(graph.nodes[p].op)}
+        found |= {p for p in self.live if ops.is_table(graph.nodes[p].op)}
         return frozenset(found)
 
     def base(self, position: int) -> int:
@@ -54,13 +55,13 @@ class Storing:
 
     def _is_computed(self, position: int) -> bool:
         op = self.graph.nodes[position].op
-        return position not in self.library and not isinstance(op, ops.Input) and not many_values(op)
+        return position not in self.library and not isinstance(op, ops.Input) and not ops.is_table(op)
 
     def _fixed(self) -> frozenset[int]:
         found: set[int] = set()
         for position in self.live:
             node = self.graph.nodes[position]
-            given = isinstance(node.op, ops.Input | ops.CustomCall) or many_values(node.op)
+            given = isinstance(node.op, ops.Input | ops.CustomCall) or ops.is_table(node.op)
             if not given and all(p in found for p in node.operands):
                 found.add(position)
         return frozenset(found)
@@ -71,9 +72,7 @@ class Storing:
             return False
         given: list[bool] = []
         for p in self.graph.nodes[position].operands:
-            while isinstance(self.graph.nodes[p].op, (ops.View, ops.Convert)):
-                p = self.graph.nodes[p].operands[0]
-            given.append(isinstance(self.graph.nodes[p].op, ops.Input))
+            given.append(isinstance(self.graph.nodes[laid_out(self.graph, p)].op, ops.Input))
         return sorted(given) == [False, True]
 
     def _is_linear(self, position: int) -> bool:
@@ -217,17 +216,13 @@ class Storing:
                 continue
             seen.add(p)
             op = self.graph.nodes[p].op
-            if isinstance(op, ops.Input) or p in self.cuts or p in self.library or many_values(op):
+            if isinstance(op, ops.Input) or p in self.cuts or p in self.library or ops.is_table(op):
                 found.add(p)
             elif isinstance(op, ops.DotGeneral):
                 found |= {self.base(o) for o in self.graph.nodes[p].operands}
             else:
                 stack.extend(self.graph.nodes[p].operands)
         return found
-
-
-def many_values(op: object) -> bool:
-    return isinstance(op, ops.Constant) and len(op.values) != 1
 
 
 def elements(graph: Graph, position: int) -> int:

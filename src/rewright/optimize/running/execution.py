@@ -41,7 +41,7 @@ class Runner:
 
     def __init__(self, plan: Plan, launches: Mapping[str, tuple[tuple[int, ...], Launch]]) -> None:
         self.plan, self.launches = plan, launches
-        self.constants = {p: constant(node) for p, node in enumerate(plan.graph.nodes) if _is_table(node)}
+        self.constants = {p: constant(node) for p, node in enumerate(plan.graph.nodes) if ops.is_table(node.op)}
         self.last = _last_uses(plan)
 
     def __call__(self, inputs: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
@@ -217,10 +217,6 @@ def _sizes(shape: Sequence[object]) -> tuple[int, ...]:
     return tuple(cast("int", size) for size in shape)
 
 
-def _is_table(node: Node) -> bool:
-    return isinstance(node.op, ops.Constant) and len(node.op.values) != 1
-
-
 def constant(node: Node) -> torch.Tensor:
     """The values of a constant."""
     assert isinstance(node.op, ops.Constant)
@@ -237,6 +233,6 @@ def _last_uses(plan: Plan) -> dict[int, list[int]]:
             last[position] = number
     found: dict[int, list[int]] = {}
     for position, number in last.items():
-        if position not in pinned and not _is_table(plan.graph.nodes[position]):
+        if position not in pinned and not ops.is_table(plan.graph.nodes[position].op):
             found.setdefault(number, []).append(position)
     return found
