@@ -24,6 +24,18 @@ class Monoid(Binary):
     __slots__ = ()
 
 
+class Additive(Binary, Linear):
+    """The sum or the difference of two operands."""
+
+    __slots__ = ()
+
+
+class Scaling(Binary):
+    """A float in operand 0 is scaled by operand 1, or by one over it."""
+
+    __slots__ = ()
+
+
 class Extremum(Monoid, Homogeneous):
     """The larger or the smaller one of two operands."""
 
@@ -40,7 +52,7 @@ class Bitwise(Monoid):
 
 
 @dataclass(frozen=True, slots=True)
-class Add(Monoid, Linear):
+class Add(Monoid, Additive):
     """``x + y``."""
 
     scalar = arithmetic.ADD
@@ -50,7 +62,7 @@ class Add(Monoid, Linear):
 
 
 @dataclass(frozen=True, slots=True)
-class Subtract(Binary, Linear):
+class Subtract(Additive):
     """``x - y``."""
 
     scalar = arithmetic.SUBTRACT
@@ -60,7 +72,7 @@ class Subtract(Binary, Linear):
 
 
 @dataclass(frozen=True, slots=True)
-class Multiply(Monoid):
+class Multiply(Monoid, Scaling):
     """``x * y``."""
 
     scalar = arithmetic.MULTIPLY
@@ -73,7 +85,7 @@ class Multiply(Monoid):
 
 
 @dataclass(frozen=True, slots=True)
-class Divide(Binary):
+class Divide(Scaling):
     """``x / y``; integers are divided towards zero.
 
     An integer divided by zero has all bits set, as XLA has it; PyTorch raises there.
