@@ -316,11 +316,7 @@ class Planner(Storing):
         """Steps such that everything is written before it is read."""
         steps: list[Step] = [LibraryStep(p, why) for p, why in sorted(self.library.items())]
         steps += [KernelStep(k) for k in kernels]
-        ready = {
-            p
-            for p in self._memory()
-            if isinstance(self.graph.nodes[p].op, ops.Input) or ops.is_table(self.graph.nodes[p].op)
-        }
+        ready = {p for p in self._memory() if self._is_given(p)}
         done: list[Step] = []
         while steps:
             now = [s for s in steps if reads(self.graph, s, self.base) <= ready]
