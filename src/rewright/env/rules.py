@@ -14,11 +14,12 @@ from typing import Any
 from rewright import ops
 from rewright.env.alternatives import Alternative, AlternativeGraph, Provenance
 from rewright.env.claims import prove_alternative
-from rewright.env.mirror import Mirror, Writer, mirror
+from rewright.env.mirror import Mirror, mirror
 from rewright.env.module import HloModule
 from rewright.env.pool import Pool
 from rewright.env.session import Session
 from rewright.frontends.hlo.module import called_first
+from rewright.frontends.hlo.writing import Writer
 from rewright.ir.dims import Shape, SizeExpr, symbol
 from rewright.ir.errors import RewrightError, TypeMismatch, UnsupportedOperator
 from rewright.ir.graph import Graph, Node
