@@ -63,6 +63,21 @@ class Ordering(TensorOperator):
         if self.result == "indices":
             counts.number(result, operands[0], self.axis)
 
+    def moves(self, count: int) -> tuple[int, ...]:
+        return (0,) if self.result == "values" else ()
+
+    def facts(self, operands: Sequence[Facts], types: Sequence[TensorType], result: TensorType) -> Facts:
+        if self.result == "values":
+            return operands[0]
+        size = types[0].shape[self.axis]
+        return facts_between(0, size - 1 if isinstance(size, int) else INF, whole=True)
+
+    def condition(self, operands: Sequence[Facts], result: TensorType, found: Facts) -> str:
+        if operands[0].nan:
+            return "none of its operands is NaN"
+        chooses = self.result == "indices" and operands[0].may_be_infinite
+        return "no two of the elements that it orders are infinite" if chooses else ""
+
 
 @dataclass(frozen=True, slots=True)
 class Sort(Ordering):
@@ -92,21 +107,6 @@ class Sort(Ordering):
         self, operands: Sequence[TensorType], result: TensorType, index: tuple[Index, ...]
     ) -> Scalar | Unsupported:
         return ranked(operands[0], index, self.dimension, self.descending, self.result)
-
-    def moves(self, count: int) -> tuple[int, ...]:
-        return (0,) if self.result == "values" else ()
-
-    def facts(self, operands: Sequence[Facts], types: Sequence[TensorType], result: TensorType) -> Facts:
-        if self.result == "values":
-            return operands[0]
-        size = types[0].shape[self.dimension]
-        return facts_between(0, size - 1 if isinstance(size, int) else INF, whole=True)
-
-    def condition(self, operands: Sequence[Facts], result: TensorType, found: Facts) -> str:
-        if operands[0].nan:
-            return "none of its operands is NaN"
-        chooses = self.result == "indices" and operands[0].may_be_infinite
-        return "no two of the elements that it orders are infinite" if chooses else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,21 +148,6 @@ class TopK(Ordering):
         if not is_ranked(self, operands[0]):
             return largest(operands[0], index[:-1], self.result)
         return ranked(operands[0], index, result.rank - 1, True, self.result)
-
-    def moves(self, count: int) -> tuple[int, ...]:
-        return (0,) if self.result == "values" else ()
-
-    def facts(self, operands: Sequence[Facts], types: Sequence[TensorType], result: TensorType) -> Facts:
-        if self.result == "values":
-            return operands[0]
-        size = types[0].shape[-1]
-        return facts_between(0, size - 1 if isinstance(size, int) else INF, whole=True)
-
-    def condition(self, operands: Sequence[Facts], result: TensorType, found: Facts) -> str:
-        if operands[0].nan:
-            return "none of its operands is NaN"
-        chooses = self.result == "indices" and operands[0].may_be_infinite
-        return "no two of the elements that it orders are infinite" if chooses else ""
 
 
 def _result_type(name: str, values: TensorType, result: str) -> TensorType:
