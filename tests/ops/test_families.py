@@ -102,6 +102,27 @@ def test_linear_operators_add_up(name: str, seed: int) -> None:
         assert np.array_equal(op.execute(sums), op.execute(left) + op.execute(right))
 
 
+@pytest.mark.parametrize("name", members(ops.Scaling))
+@settings(max_examples=40, deadline=None)
+@given(seed=st.integers(0, 1 << 16))
+def test_what_scales_gives_so_many_times_as_much(name: str, seed: int) -> None:
+    draws = np.random.default_rng(seed)
+    x, y = draws.standard_normal((2, 5))
+    (op,) = applied(name)
+    assert np.allclose(op.execute([3 * x, y]), 3 * op.execute([x, y]))
+
+
+def test_sums_and_differences_are_additive() -> None:
+    assert members(ops.Additive) == [n for n in members(ops.Binary) if issubclass(ops.REGISTRY[n], ops.Linear)]
+
+
+@pytest.mark.parametrize("name", members(ops.Trigonometric))
+def test_trigonometric_functions_repeat_themselves(name: str) -> None:
+    (op,) = applied(name)
+    angles = np.linspace(-4, 4, 17)
+    assert np.allclose(op.execute([angles + 2 * np.pi]), op.execute([angles]))
+
+
 @pytest.mark.parametrize("name", members(ops.Leaf))
 def test_leaves_have_the_type_that_an_attribute_says(name: str) -> None:
     tensor = TensorType((2, 3), DType.F32)

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 import rewright as rw
 from rewright.ir.types import DType
 from rewright.optimize.phases import variants
-from rewright.optimize.planning.reading import variable_index
 from rewright.optimize.scalars.expressions import Table
 from rewright.optimize.scalars.values import vanishes
+from rewright.terms.index import variable
 from tests.optimize.programs import PROGRAMS, attention, normal, places
 
 conditions = st.tuples(st.integers(-2, 2), st.integers(-2, 2), st.integers(-20, 20), st.sampled_from(["ge", "lt"]))
@@ -85,7 +85,7 @@ def test_rows_without_keys_are_nan_as_in_the_program() -> None:
 @pytest.mark.parametrize(("kind", "expected"), [("sum", True), ("maximum", False)])
 def test_a_zero_is_absorbed_by_a_sum_and_not_by_a_maximum(kind: str, expected: bool) -> None:
     table = Table()
-    place = table.index(variable_index("r0_8"))
+    place = table.index(variable("r0_8"))
     condition = table.plain("at_least_zero", (place,))
     zero = table.constant(0.0, DType.F32)
     body = table.apply("select", condition, zero, table.load(0, (place,), DType.F32))

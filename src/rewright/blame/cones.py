@@ -108,4 +108,4 @@ def _is_exact(graph: Graph, node: Node) -> bool:
 
 
 def _is_held_mask(node: Node) -> bool:
-    return isinstance(node.op, ops.Constant) and node.type.dtype is DType.BOOL and len(node.op.values) > 1
+    return ops.is_table(node.op) and node.type.dtype is DType.BOOL

@@ -69,8 +69,8 @@ def _reached(graph: Graph, position: int, *through: type[Operator]) -> Iterator[
 
 def _turns(graph: Graph, position: int) -> bool:
     """Whether a tensor is an angle, or the sine or cosine of one."""
-    reached = _reached(graph, position, ops.Divide, ops.DotGeneral)
-    return any(isinstance(node.op, ops.Sine | ops.Cosine) for node in reached)
+    reached = _reached(graph, position, ops.Scaling, ops.DotGeneral)
+    return any(isinstance(node.op, ops.Trigonometric) for node in reached)
 
 
 def is_turned(graph: Graph, position: int) -> bool:
@@ -86,7 +86,7 @@ def _is_made_of_turns(graph: Graph, position: int) -> bool:
         if not isinstance(node.op, _MOVING):
             break
         node = graph.nodes[node.operands[0]]
-    return isinstance(node.op, ops.Sine | ops.Cosine)
+    return isinstance(node.op, ops.Trigonometric)
 
 
 class _Part:
@@ -130,8 +130,8 @@ class _Part:
         return sorted({int(v) for v in found if v is not None})
 
     def _number(self, node: Node) -> float | None:
-        if isinstance(node.op, ops.Constant) and len(node.op.values) == 1:
-            return float(node.op.values[0])
+        if (value := ops.splat(node.op)) is not None:
+            return float(value)
         if isinstance(node.op, ops.Sqrt):  # a rounded root stands for the root
             number = self._spread(node.operands[0])
             return None if number is None or number < 0 else math.sqrt(number)
@@ -185,7 +185,7 @@ class _Part:
             if not stack:
                 return False
             node = self.graph.nodes[stack.pop()]
-            if isinstance(node.op, ops.Sine | ops.Cosine):
+            if isinstance(node.op, ops.Trigonometric):
                 return True
             if isinstance(node.op, _MOVING):
                 stack += [p for p in node.operands if p not in seen]
@@ -391,8 +391,8 @@ def _scale(mine: _Part, theirs: _Part) -> Iterator[Diagnosis]:
 
 _READ: tuple[tuple[tuple[type[Operator], ...], str, str], ...] = (
     ((ops.Extremum, ops.Clamp), "bound", "the {0} program bounds values by {1}, and the {2} one does not"),
-    ((ops.Multiply, ops.Divide), "scale", "the {0} program scales by {1}, and the {2} one does not"),
-    ((ops.Add, ops.Subtract), "number", "the {0} program adds {1}, and the {2} one does not"),
+    ((ops.Scaling,), "scale", "the {0} program scales by {1}, and the {2} one does not"),
+    ((ops.Additive,), "number", "the {0} program adds {1}, and the {2} one does not"),
 )
 
 

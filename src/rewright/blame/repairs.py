@@ -125,7 +125,7 @@ def _edits(program: RankProgram, rank: int, node: Node) -> Iterator[NamedReplace
     yield from reordered(node)
     yield from compared(node)
     yield from moved_slices(node)
-    is_scaling = isinstance(node.op, ops.Multiply | ops.Divide)
+    is_scaling = isinstance(node.op, ops.Scaling)
     if is_scaling:
         yield from _scalings(program.mesh, node)
     if isinstance(node.op, ops.Collective):
@@ -156,7 +156,7 @@ def _at_collective(program: RankProgram, rank: int, node: Node) -> Iterator[Name
     op, name = node.op, describe_node(node)
     if program.graphs[rank].nodes[node.operands[0]].type == node.type if node.operands else False:
         yield f"remove the {name}", only_operand(0)
-    if isinstance(op, ops.AllReduce | ops.ReduceScatter):
+    if isinstance(op, ops.Collective) and isinstance(op, ops.Combining):
         for kind in ("sum", "maximum"):
             if kind != op.kind:
                 yield f"make the {name} a {kind} instead of a {op.kind}", with_attributes(kind=kind)

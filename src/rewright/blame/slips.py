@@ -68,7 +68,7 @@ def _may_slip(graph: Graph, position: int) -> bool:
         return True
     if isinstance(node.op, ops.Compare):
         return graph.nodes[node.operands[0]].type.dtype.is_integer and node.op.direction not in ("EQ", "NE")
-    return isinstance(node.op, ops.Constant) and node.type.dtype.is_integer and len(node.op.values) == 1
+    return node.type.dtype.is_integer and ops.splat(node.op) is not None
 
 
 def reordered(node: Node) -> Iterator[NamedReplacement]:
@@ -107,8 +107,7 @@ def moved_constants(program: RankProgram, site: Site) -> Iterator[Edit]:
     for shift in (-1, 1):
         for rank, position in site.items():
             node = program.graphs[rank].nodes[position]
-            if len(site) > 1 and isinstance(node.op, ops.Constant) and len(node.op.values) == 1:
-                value = node.op.values[0]
+            if len(site) > 1 and (value := ops.splat(node.op)) is not None:
                 text = f"use {value + shift} instead of {value} at {node.span} on rank {rank}"
                 yield Edit(text, {rank: position}, _constant_plus(shift))
 

@@ -182,8 +182,8 @@ def differences(wanted: Node, node: Node) -> str:
 
 
 def _number(node: Node) -> str:
-    op = node.op
-    return f"{op.values[0]:g}" if isinstance(op, ops.Constant) and len(op.values) == 1 else "another table"
+    value = ops.splat(node.op)
+    return "another table" if value is None else f"{value:g}"
 
 
 def _factor(right: Array, held: Array) -> float | None:

@@ -87,11 +87,8 @@ class _Machine:
         found: set[int] = set()
         over_reals = facts_of(self.graph)
         for place, node in enumerate(self.graph.nodes):
-            if isinstance(node.op, ops.Constant):
-                is_infinite = not over_reals[place].is_finite
-            else:
-                is_infinite = not found.isdisjoint(node.operands) and not over_reals[place].is_finite
-            if is_infinite:
+            reads_infinite = isinstance(node.op, ops.Leaf) or not found.isdisjoint(node.operands)
+            if reads_infinite and not over_reals[place].is_finite:
                 found.add(place)
         return found
 
@@ -115,18 +112,19 @@ class _Machine:
         floats = [operand for operand in node.operands if self._is_float(operand)]
         if not floats or all(map(self._is_exact, floats)):
             return False
-        if isinstance(node.op, (ops.Sort, ops.TopK)):
+        if isinstance(node.op, ops.Ordering):
             return True
         if not node.type.dtype.is_float:
             return not moved_operands(node)
-        return isinstance(node.op, ops.Remainder) or self._has_steps(node)
+        return isinstance(node.op, Elementwise) and not moved_operands(node) and self._has_steps(node.op, node)
 
-    def _has_steps(self, node: Node) -> bool:
-        """Whether an operator gives whole numbers for any."""
-        if not isinstance(node.op, Elementwise) or moved_operands(node):
-            return False
+    def _has_steps(self, op: Elementwise, node: Node) -> bool:
+        """Whether a function jumps at numbers other than zero, or gives whole numbers for any."""
+        record = op.record(node.type.dtype)
+        if record is not None and record.values.jumps == "halves":
+            return True
         types = [self.graph.nodes[operand].type for operand in node.operands]
-        return node.op.facts([REAL] * len(types), types, node.type).whole
+        return op.facts([REAL] * len(types), types, node.type).whole
 
     # --- nodes
 
@@ -143,11 +141,8 @@ class _Machine:
         if isinstance(node.op, ops.Iota) and self._is_float(place) and not self.facts[place].exact:
             return self._named(place, own)
         reads_infinite = not self.infinite.isdisjoint(node.operands) and not moved_operands(node)
-        return self._as_computed(place) if reads_infinite and not self._has_order(node.op) else own
-
-    def _has_order(self, op: Operator) -> bool:
-        """Whether an operator picks among its operands by their order, which infinities have a place in."""
-        return isinstance(op, (ops.Maximum, ops.Minimum))
+        has_order = isinstance(node.op, ops.Extremum)  # which infinities have a place in
+        return self._as_computed(place) if reads_infinite and not has_order else own
 
     def _apart(self, node: Node) -> int:
         """A node that tells roundings apart, of operands as computed."""
@@ -187,8 +182,7 @@ class _Machine:
 
     def _computed(self, place: int) -> int:
         node = self.graph.nodes[place]
-        is_given = isinstance(node.op, (ops.Input, ops.Constant))
-        if not node.type.dtype.is_float or is_given or self._is_exact(place):
+        if not node.type.dtype.is_float or isinstance(node.op, ops.Leaf) or self._is_exact(place):
             return self.values[place] if place < len(self.values) else self._as_function(place)
         if moved_operands(node):
             return self._add(node.op, [self._as_computed(operand) for operand in node.operands], node)
@@ -200,7 +194,8 @@ class _Machine:
         if not isinstance(node.op, Elementwise):
             return self._named(place, self.values[place] if place < len(self.values) else self._plain(place))
         operands = node.operands
-        if isinstance(node.op, (ops.Add, ops.Multiply)):
+        record = node.op.record(node.type.dtype)
+        if record is not None and record.has("commutative"):
             operands = self._in_order(operands)
         return self._add(_named(node.op, node), [self._as_computed(operand) for operand in operands], node)
 

@@ -14,11 +14,12 @@ from typing import Any
 from rewright import ops
 from rewright.env.alternatives import Alternative, AlternativeGraph, Provenance
 from rewright.env.claims import prove_alternative
-from rewright.env.mirror import Mirror, Writer, mirror
+from rewright.env.mirror import Mirror, mirror
 from rewright.env.module import HloModule
 from rewright.env.pool import Pool
 from rewright.env.session import Session
 from rewright.frontends.hlo.module import called_first
+from rewright.frontends.hlo.writing import Writer
 from rewright.ir.dims import Shape, SizeExpr, symbol
 from rewright.ir.errors import RewrightError, TypeMismatch, UnsupportedOperator
 from rewright.ir.graph import Graph, Node
@@ -102,9 +103,7 @@ def at_rank(rule: Rule, rank: int) -> Rule | None:
 def _is_pointwise(node: Node) -> bool:
     if isinstance(node.op, ops.BroadcastInDim):
         return not node.op.dimensions
-    if isinstance(node.op, ops.Constant):
-        return len(node.op.values) == 1
-    return isinstance(node.op, (Elementwise, ops.Input))
+    return isinstance(node.op, (Elementwise, ops.Input)) or ops.splat(node.op) is not None
 
 
 def _reshaped(graph: Graph, old: Shape, new: Shape) -> Graph:

@@ -15,7 +15,7 @@ from enum import Enum
 import numpy as np
 
 from rewright import ops
-from rewright.interp.counting import Counting, bound, value_classes
+from rewright.interp.counting import Counting, ValueClasses
 from rewright.ir.dims import Shape
 from rewright.ir.graph import Graph
 from rewright.ir.placement import Placement
@@ -131,7 +131,7 @@ def plan_draws(
         others: what it is compared with.
         placements: how ranks hold the inputs, where the other programs are those of ranks.
     """
-    classes = value_classes(reference)
+    classes = ValueClasses(reference)
     whole = sorted({int(value) for graph in (reference, *others) for value in _constants(graph, floats=False)})
     inputs: dict[str, ops.Input] = {}
     integers: dict[str, IntegerRange] = {}
@@ -141,7 +141,7 @@ def plan_draws(
         inputs[name] = op
         if op.tensor.dtype.is_integer:
             counting = classes.of(position)
-            high = bound(reference, counting)
+            high = counting.bound()
             starts = _boundaries(reference, placements or {}, high) if isinstance(high, int) else []
             dtypes = [
                 graph.nodes[graph.inputs[name]].type.dtype for graph in (reference, *others) if name in graph.inputs
@@ -266,7 +266,7 @@ def _range(
     high: object, counting: Counting, boundaries: Sequence[int], constants: Sequence[int], ends: tuple[int, int]
 ) -> IntegerRange:
     tested = tuple(sorted(counting.compared))
-    if counting.digits and not counting.uses:
+    if counting.digits and not counting.indexed:
         return IntegerRange(ends[1] + 1, (), ends[0], ends, ignored=tested)
     if not isinstance(high, int) or high < 1:
         flags = not counting.divided and counting.compared <= {0, 1}
@@ -299,11 +299,6 @@ def _boundaries(reference: Graph, placements: Mapping[str, Placement], size: int
 
 def _constants(graph: Graph, *, floats: bool) -> set[float]:
     """The numbers that fill constants of a program; floats of a usual size."""
-    found = {
-        node.op.values[0]
-        for node in graph.nodes
-        if isinstance(node.op, ops.Constant)
-        and len(node.op.values) == 1
-        and (node.type.dtype.is_float if floats else node.type.dtype.is_integer)
-    }
+    kinds = [(ops.splat(node.op), node.type.dtype) for node in graph.nodes]
+    found = {value for value, dtype in kinds if value is not None and (dtype.is_float if floats else dtype.is_integer)}
     return {value for value in found if not floats or abs(value) <= _HUGE}

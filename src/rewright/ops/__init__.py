@@ -47,7 +47,7 @@ from rewright.ops.layout import (
     Transpose,
     View,
 )
-from rewright.ops.leaf import Constant, Input, Iota, Leaf
+from rewright.ops.leaf import Constant, Input, Iota, Leaf, is_table, splat
 from rewright.ops.reduction import Reduce, ReduceWindow
 from rewright.ops.scatter import Scatter
 from rewright.ops.sorting import Ordering, Sort, TopK

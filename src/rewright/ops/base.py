@@ -14,6 +14,7 @@ from rewright.ir.dims import Dim, Shape, at_most
 from rewright.ir.errors import RewrightError, TypeMismatch
 from rewright.ir.operator import Operator, Unsupported
 from rewright.ir.types import DType, TensorType
+from rewright.ops.counts import Counts
 from rewright.ops.facts import Facts, join, of_dtype
 from rewright.ops.sizes import Attributes, Axes, Sizes, nothing_said
 from rewright.terms.index import Index, result_index, variable
@@ -131,6 +132,15 @@ class TensorOperator(Operator):
         By default they do not change.
         """
         return nothing_said(sizes, operands, result)
+
+    def relate_counts(self, counts: Counts, operands: Sequence[int], result: int) -> None:
+        """Say which integers of the operands and of the result count one thing, and what is made of them otherwise.
+
+        By default what moves counts one thing, and what holds places counts along the axis.
+        """
+        counts.same([result, *(operands[k] for k in self.moves(len(operands)))])
+        for k, axis in self.indexed(len(operands)):
+            counts.index(operands[k], operands[0], axis)
 
     def resize(self, operands: Sequence[TensorType], axis: int, size: Dim) -> TensorOperator:
         """The same operator for a result of another size along an axis.

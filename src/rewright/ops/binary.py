@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rewright.ir.types import TensorType
+from rewright.ops.counts import Counts
 from rewright.ops.elementwise import Elementwise, Homogeneous, Linear
 from rewright.ops.facts import Facts
 from rewright.ops.functions import arithmetic, logic, order, powers, special, transcendental
@@ -23,6 +24,18 @@ class Monoid(Binary):
     __slots__ = ()
 
 
+class Additive(Binary, Linear):
+    """The sum or the difference of two operands."""
+
+    __slots__ = ()
+
+
+class Scaling(Binary):
+    """A float in operand 0 is scaled by operand 1, or by one over it."""
+
+    __slots__ = ()
+
+
 class Extremum(Monoid, Homogeneous):
     """The larger or the smaller one of two operands."""
 
@@ -34,9 +47,12 @@ class Bitwise(Monoid):
 
     __slots__ = ()
 
+    def relate_counts(self, counts: Counts, operands: Sequence[int], result: int) -> None:
+        counts.digits(result, operands)
+
 
 @dataclass(frozen=True, slots=True)
-class Add(Monoid, Linear):
+class Add(Monoid, Additive):
     """``x + y``."""
 
     scalar = arithmetic.ADD
@@ -46,7 +62,7 @@ class Add(Monoid, Linear):
 
 
 @dataclass(frozen=True, slots=True)
-class Subtract(Binary, Linear):
+class Subtract(Additive):
     """``x - y``."""
 
     scalar = arithmetic.SUBTRACT
@@ -56,7 +72,7 @@ class Subtract(Binary, Linear):
 
 
 @dataclass(frozen=True, slots=True)
-class Multiply(Monoid):
+class Multiply(Monoid, Scaling):
     """``x * y``."""
 
     scalar = arithmetic.MULTIPLY
@@ -64,9 +80,12 @@ class Multiply(Monoid):
     def grows_with(self, operands: Sequence[Facts]) -> tuple[int, ...]:
         return tuple(k for k in (0, 1) if operands[1 - k].is_finite and operands[1 - k].is_positive)
 
+    def relate_counts(self, counts: Counts, operands: Sequence[int], result: int) -> None:
+        counts.multiply(result, operands)
+
 
 @dataclass(frozen=True, slots=True)
-class Divide(Binary):
+class Divide(Scaling):
     """``x / y``; integers are divided towards zero.
 
     An integer divided by zero has all bits set, as XLA has it; PyTorch raises there.
@@ -82,6 +101,9 @@ class Divide(Binary):
         is_zero = operands[1].zero and not result.dtype.is_float
         return self.needs if is_zero else super(Divide, self).condition(operands, result, found)
 
+    def relate_counts(self, counts: Counts, operands: Sequence[int], result: int) -> None:
+        counts.divide(result, operands)
+
 
 @dataclass(frozen=True, slots=True)
 class Remainder(Binary, Homogeneous):
@@ -95,6 +117,10 @@ class Remainder(Binary, Homogeneous):
     def condition(self, operands: Sequence[Facts], result: TensorType, found: Facts) -> str:
         is_zero = operands[1].zero and not result.dtype.is_float
         return self.needs if is_zero else super(Remainder, self).condition(operands, result, found)
+
+    def relate_counts(self, counts: Counts, operands: Sequence[int], result: int) -> None:
+        counts.divide(result, operands)
+        counts.same([result, *operands])
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from typing import ClassVar
 from rewright.ir.errors import TypeMismatch
 from rewright.ir.types import DType, TensorType
 from rewright.ops.base import Array, Real, check_same_dtype
+from rewright.ops.counts import Counts
 from rewright.ops.elementwise import Elementwise, Homogeneous
 from rewright.ops.facts import Facts
 from rewright.ops.functions import order
@@ -37,6 +38,11 @@ class Compare(Homogeneous):
 
     def compute(self, operands: Sequence[Array], real: Real) -> Array:
         return order.COMPARISONS[self.direction].values.numpy(*operands)
+
+    def relate_counts(self, counts: Counts, operands: Sequence[int], result: int) -> None:
+        counts.same(operands)
+        if self.direction in ("EQ", "NE"):
+            counts.test(operands)
 
     def condition(self, operands: Sequence[Facts], result: TensorType, found: Facts) -> str:
         first, second = operands

@@ -29,6 +29,7 @@ from rewright.ops.base import (
     check_kind,
     check_sizes,
 )
+from rewright.ops.counts import Counts
 from rewright.ops.facts import Facts, join, of_values
 from rewright.ops.functions.intervals import reduce_facts
 from rewright.ops.leaf import Leaf
@@ -87,6 +88,9 @@ class Collective(TensorOperator):
 
     def relate_sizes(self, sizes: Sizes, operands: Sequence[Axes], result: Axes) -> Attributes:
         return same_shape(sizes, operands, result)
+
+    def relate_counts(self, counts: Counts, operands: Sequence[int], result: int) -> None:
+        counts.same([result, *operands])
 
     def compute(self, operands: Sequence[Array], real: Real) -> Array:
         raise RewrightError(f"{self.name} cannot be executed on one rank alone; execute the programs of all ranks")

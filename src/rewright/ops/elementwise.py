@@ -11,6 +11,7 @@ from rewright.ir.errors import TypeMismatch
 from rewright.ir.operator import Unsupported
 from rewright.ir.types import DType, TensorType
 from rewright.ops.base import Array, Real, TensorOperator, array_dtype, check_count, check_same_dtype
+from rewright.ops.counts import Counts
 from rewright.ops.facts import Facts, fits, of_dtype, whole_limit
 from rewright.ops.functions.intervals import convert_facts, integral
 from rewright.ops.functions.record import Dtypes, ScalarFunction
@@ -70,6 +71,12 @@ class Elementwise(TensorOperator):
     def relate_sizes(self, sizes: Sizes, operands: Sequence[Axes], result: Axes) -> Attributes:
         return same_shape(sizes, operands, result)
 
+    def relate_counts(self, counts: Counts, operands: Sequence[int], result: int) -> None:
+        if len(operands) > 1 and not self.moves(len(operands)):
+            counts.mix(result, operands)
+        else:
+            super().relate_counts(counts, operands, result)
+
     def compute(self, operands: Sequence[Array], real: Real) -> Array:
         record = self.scalar if self.integer is None or operands[0].dtype.kind == "f" else self.integer
         assert record is not None, "what has no record is computed by its class"
@@ -105,6 +112,9 @@ class Homogeneous(Elementwise):
     """
 
     __slots__ = ()
+
+    def relate_counts(self, counts: Counts, operands: Sequence[int], result: int) -> None:
+        counts.same([result, *operands])
 
 
 class Linear(Homogeneous):

@@ -23,6 +23,7 @@ from rewright.ops.base import (
     static,
     wrap_integer,
 )
+from rewright.ops.counts import Counts
 from rewright.ops.facts import INF, Facts, facts_between, of_values
 from rewright.ops.sizes import Attributes, Axes, Sizes
 from rewright.terms.index import Index
@@ -112,6 +113,19 @@ class Constant(Leaf):
     def facts(self, operands: Sequence[Facts], types: Sequence[TensorType], result: TensorType) -> Facts:
         return of_values(self.values)
 
+    def relate_counts(self, counts: Counts, operands: Sequence[int], result: int) -> None:
+        counts.constant(result, self.values)
+
+
+def splat(op: object) -> float | int | bool | None:
+    """The value of a constant whose elements are one; None for a table, and for what is no constant."""
+    return op.values[0] if isinstance(op, Constant) and len(op.values) == 1 else None
+
+
+def is_table(op: object) -> bool:
+    """Whether an operator holds values that differ from place to place."""
+    return isinstance(op, Constant) and len(op.values) != 1
+
 
 @dataclass(frozen=True, slots=True)
 class Iota(Leaf):
@@ -147,3 +161,6 @@ class Iota(Leaf):
     def facts(self, operands: Sequence[Facts], types: Sequence[TensorType], result: TensorType) -> Facts:
         size = result.shape[self.dimension]
         return facts_between(0, size - 1 if isinstance(size, int) else INF, whole=True)
+
+    def relate_counts(self, counts: Counts, operands: Sequence[int], result: int) -> None:
+        counts.number(result, result, self.dimension)

@@ -28,6 +28,7 @@ from rewright.ops.base import (
     identity_value,
     static,
 )
+from rewright.ops.counts import Counts
 from rewright.ops.facts import Facts, join, of_values
 from rewright.ops.functions.intervals import reduce_facts
 from rewright.ops.sizes import Attributes, Axes, Sizes, same_each
@@ -74,6 +75,17 @@ class Reduce(Combining):
     def facts(self, operands: Sequence[Facts], types: Sequence[TensorType], result: TensorType) -> Facts:
         count = product(types[0].shape[axis] for axis in self.dimensions)
         return reduce_facts(self.kind, operands[0], count, result.dtype)
+
+    def relate_counts(self, counts: Counts, operands: Sequence[int], result: int) -> None:
+        _count(counts, self.kind, operands[0], self.dimensions, result)
+
+
+def _count(counts: Counts, kind: str, operand: int, axes: Sequence[int], result: int) -> None:
+    """An extreme element counts what all do; how many there are along an axis is another question."""
+    if kind in ("maximum", "minimum"):
+        counts.same([result, operand])
+    elif kind == "sum":
+        counts.total(result, operand, axes)
 
 
 def reduce_axes(kind: str, operand: Array, axes: tuple[int, ...]) -> Array:
@@ -218,6 +230,10 @@ class ReduceWindow(Combining):
             return operands[0] if is_inside else join(operands[0], outside)
         is_padded = any(pads != (0, 0) for pads in self.padding)
         return reduce_facts(self.kind, join(operands[0], outside) if is_padded else operands[0], count, result.dtype)
+
+    def relate_counts(self, counts: Counts, operands: Sequence[int], result: int) -> None:
+        moving = [axis for axis, width in enumerate(self.window) if width != 1]
+        _count(counts, self.kind, operands[0], moving, result)
 
 
 def window_demands(size: Dim, window: Dim) -> tuple[Demand, ...]:

@@ -26,6 +26,7 @@ from rewright.ops.base import (
     check_kind,
     identity_value,
 )
+from rewright.ops.counts import Counts
 from rewright.ops.dynamic import Update
 from rewright.ops.facts import Facts, add, join, multiply, of_values, repeated_product, repeated_sum
 from rewright.ops.gather import (
@@ -205,6 +206,10 @@ class Scatter(Update, Combining):
 
     def indexed(self, count: int) -> tuple[tuple[int, int], ...]:
         return tuple((1, axis) for axis in self.scatter_dims_to_operand_dims)
+
+    def relate_counts(self, counts: Counts, operands: Sequence[int], result: int) -> None:
+        counts.same([result, operands[0], operands[2]])
+        super(Scatter, self).relate_counts(counts, operands, result)
 
     def moves(self, count: int) -> tuple[int, ...]:
         return (0, 2) if self.kind in ("replace", "maximum", "minimum") else ()

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -23,6 +24,7 @@ from rewright.ops.base import (
     fold_over,
     static,
 )
+from rewright.ops.counts import Counts
 from rewright.ops.facts import INF, Facts, facts_between
 from rewright.ops.sizes import Attributes, Axes, Sizes, same_each, same_shape
 from rewright.terms.index import Index, Variable, as_index, element, variable
@@ -49,6 +51,32 @@ class Ordering(TensorOperator):
 
     __slots__ = ()
     arity: ClassVar[int | None] = 1
+    result: Any
+
+    @property
+    @abstractmethod
+    def axis(self) -> int:
+        """The axis that elements are ordered along; -1 is the last one."""
+
+    def relate_counts(self, counts: Counts, operands: Sequence[int], result: int) -> None:
+        super().relate_counts(counts, operands, result)
+        if self.result == "indices":
+            counts.number(result, operands[0], self.axis)
+
+    def moves(self, count: int) -> tuple[int, ...]:
+        return (0,) if self.result == "values" else ()
+
+    def facts(self, operands: Sequence[Facts], types: Sequence[TensorType], result: TensorType) -> Facts:
+        if self.result == "values":
+            return operands[0]
+        size = types[0].shape[self.axis]
+        return facts_between(0, size - 1 if isinstance(size, int) else INF, whole=True)
+
+    def condition(self, operands: Sequence[Facts], result: TensorType, found: Facts) -> str:
+        if operands[0].nan:
+            return "none of its operands is NaN"
+        chooses = self.result == "indices" and operands[0].may_be_infinite
+        return "no two of the elements that it orders are infinite" if chooses else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +87,10 @@ class Sort(Ordering):
     descending: bool
     result: SortResult
     name: ClassVar[str] = "sort"
+
+    @property
+    def axis(self) -> int:
+        return self.dimension
 
     def infer(self, operands: Sequence[TensorType]) -> TensorType:
         check_count(self.name, operands, 1)
@@ -76,21 +108,6 @@ class Sort(Ordering):
     ) -> Scalar | Unsupported:
         return ranked(operands[0], index, self.dimension, self.descending, self.result)
 
-    def moves(self, count: int) -> tuple[int, ...]:
-        return (0,) if self.result == "values" else ()
-
-    def facts(self, operands: Sequence[Facts], types: Sequence[TensorType], result: TensorType) -> Facts:
-        if self.result == "values":
-            return operands[0]
-        size = types[0].shape[self.dimension]
-        return facts_between(0, size - 1 if isinstance(size, int) else INF, whole=True)
-
-    def condition(self, operands: Sequence[Facts], result: TensorType, found: Facts) -> str:
-        if operands[0].nan:
-            return "none of its operands is NaN"
-        chooses = self.result == "indices" and operands[0].may_be_infinite
-        return "no two of the elements that it orders are infinite" if chooses else ""
-
 
 @dataclass(frozen=True, slots=True)
 class TopK(Ordering):
@@ -99,6 +116,10 @@ class TopK(Ordering):
     k: Dim
     result: SortResult
     name: ClassVar[str] = "top_k"
+
+    @property
+    def axis(self) -> int:
+        return -1
 
     def infer(self, operands: Sequence[TensorType]) -> TensorType:
         check_count(self.name, operands, 1)
@@ -127,21 +148,6 @@ class TopK(Ordering):
         if not is_ranked(self, operands[0]):
             return largest(operands[0], index[:-1], self.result)
         return ranked(operands[0], index, result.rank - 1, True, self.result)
-
-    def moves(self, count: int) -> tuple[int, ...]:
-        return (0,) if self.result == "values" else ()
-
-    def facts(self, operands: Sequence[Facts], types: Sequence[TensorType], result: TensorType) -> Facts:
-        if self.result == "values":
-            return operands[0]
-        size = types[0].shape[-1]
-        return facts_between(0, size - 1 if isinstance(size, int) else INF, whole=True)
-
-    def condition(self, operands: Sequence[Facts], result: TensorType, found: Facts) -> str:
-        if operands[0].nan:
-            return "none of its operands is NaN"
-        chooses = self.result == "indices" and operands[0].may_be_infinite
-        return "no two of the elements that it orders are infinite" if chooses else ""
 
 
 def _result_type(name: str, values: TensorType, result: str) -> TensorType:

@@ -19,6 +19,12 @@ class Unary(Elementwise):
     __slots__ = ()
 
 
+class Trigonometric(Unary):
+    """A coordinate of the point of the unit circle at an angle."""
+
+    __slots__ = ()
+
+
 class RoundingToWhole(Unary):
     """A whole number next to x, or x where it is whole; of a larger x it is no smaller."""
 
@@ -89,14 +95,14 @@ class Logistic(Unary):
 
 
 @dataclass(frozen=True, slots=True)
-class Sine(Unary):
+class Sine(Trigonometric):
     """The sine."""
 
     scalar = transcendental.SINE
 
 
 @dataclass(frozen=True, slots=True)
-class Cosine(Unary):
+class Cosine(Trigonometric):
     """The cosine."""
 
     scalar = transcendental.COSINE

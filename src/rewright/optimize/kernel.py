@@ -130,6 +130,11 @@ class Kernel:
     finals: tuple[Store, ...]
 
     @property
+    def row(self) -> Loop:
+        """The loop over rows; over one where there is none."""
+        return self.rows or Loop("row0", 1)
+
+    @property
     def stores(self) -> tuple[Store, ...]:
         """Everything that the kernel writes."""
         return (*(s for sweep in self.sweeps for s in sweep.stores), *self.finals)

@@ -122,7 +122,7 @@ def _key(op: ops.Constant) -> _Key:
 
 
 def _is_number(op: ops.Constant) -> bool:
-    return len(op.values) == 1 and op.tensor.dtype is not DType.BOOL
+    return not ops.is_table(op) and op.tensor.dtype is not DType.BOOL
 
 
 def _is_inverted(op: ops.Constant) -> bool:
@@ -137,7 +137,7 @@ def _share(sides: Sides) -> dict[_Key, str]:
     found: dict[_Key, str] = {}
     for key, op in seen[0].items():
         finite = all(math.isfinite(v) for v in op.values)
-        if key in seen[1] and finite and not (len(op.values) == 1 and op.values[0] in _PLAIN):
+        if key in seen[1] and finite and ops.splat(op) not in _PLAIN:
             found[key] = f"c{len(found)}"
     return found
 
@@ -147,7 +147,7 @@ def _relate_tables(sides: Sides, found: Sequence[list[Sized]], places: Places, s
     first: dict[str, tuple[Place, ...]] = {}
     for (side, position), op in _constants(sides):
         own = found[side][position].result
-        if len(op.values) == 1:
+        if not ops.is_table(op):
             continue
         name = shared.get(_key(op))
         if name is None:
@@ -165,7 +165,7 @@ def _with_sizes(graph: Graph, own: Sequence[Sized], size: Any, shared: Mapping[_
 
     def operator(position: int, node: Node, places: Sized) -> Operator:
         found = with_sizes(node.op, places.attributes, in_free_sizes)
-        if isinstance(node.op, ops.Constant) and len(node.op.values) > 1 and _key(node.op) in shared:
+        if isinstance(node.op, ops.Constant) and ops.is_table(node.op) and _key(node.op) in shared:
             return ops.Input(f"table {position}", cast(ops.Constant, found).tensor)
         return found
 

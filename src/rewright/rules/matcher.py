@@ -130,7 +130,7 @@ def _scalar_constant(pattern: Graph, own: Node, other: Node, state: _State) -> b
     inner = pattern.nodes[own.operands[0]]
     if inner.type.rank or not isinstance(inner.op, ops.Constant):
         return False
-    return len(other.op.values) == 1 and other.op.values == inner.op.values
+    return not ops.is_table(other.op) and other.op.values == inner.op.values
 
 
 def _same_type(own: TensorType, other: TensorType, state: _State) -> bool:

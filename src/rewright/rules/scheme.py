@@ -177,7 +177,7 @@ def _one(kind: TensorType) -> float | int:
 
 
 def _is_number(node: Node) -> bool:
-    return isinstance(node.op, ops.Constant) and len(node.op.values) == 1
+    return ops.splat(node.op) is not None
 
 
 def _needs(graph: Graph) -> Iterator[tuple[Dim, Dim]]:

@@ -13,10 +13,12 @@ from rewright.frontends.hlo.devices import iota_groups
 from rewright.frontends.hlo.layouts import row_major
 from rewright.frontends.hlo.proto import write
 from rewright.frontends.hlo.text import parse
+from rewright.frontends.hlo.writing import Writer
 from rewright.interp.program import run
 from rewright.ir.errors import RewrightError
-from rewright.ir.graph import Graph
+from rewright.ir.graph import Graph, GraphBuilder
 from rewright.ir.placement import RankProgram
+from rewright.ir.types import DType, TensorType
 from rewright.ir.unknowns import unknowns
 from rewright.refine import refine
 from tests.frontends.hlo.modules import REGION, llama, read_proto, read_text, relations
@@ -232,3 +234,34 @@ def test_the_bytes_of_a_literal_lie_by_its_layout(layout: tuple[int, ...]) -> No
     values = np.arange(6, dtype=np.float32).reshape(2, 3)
     lying = values.T.reshape(-1) if layout == (0, 1) else values.reshape(-1)
     assert row_major(lying.tolist(), (2, 3), layout) == tuple(values.reshape(-1).tolist())
+
+
+@pytest.mark.parametrize(("start", "expected"), [(-1, 6 & 14), (1, 6 & 14 & 1), (4, 6 & 14 & 4)])
+def test_a_conjunction_of_bits_starts_with_what_the_module_says(start: int, expected: int) -> None:
+    """All bits are what changes nothing, and not the number one."""
+    text = (
+        "HloModule m\nfold {\n  a = s32[] parameter(0)\n  b = s32[] parameter(1)\n  ROOT c = s32[] and(a, b)\n}\n"
+        f"ENTRY main {{\n  x = s32[2] parameter(0)\n  one = s32[] constant({start})\n"
+        "  ROOT r = s32[] reduce(x, one), dimensions={0}, to_apply=fold\n}\n"
+    )
+    (found,) = computed(text, x=np.array([6, 14], np.int32))
+    assert found == expected
+
+
+def test_what_is_written_is_read_again_as_it_was() -> None:
+    b = GraphBuilder("m")
+    x = b.input("x", ops.Input("x", TensorType((2, 3), DType.I32)))
+    flags = b.add(ops.Compare("LT"), x, b.add(ops.Constant(TensorType((2, 3), DType.I32), (2,))))
+    bits = b.add(ops.Reduce("and", (1,)), x)
+    b.output("all", b.add(ops.Reduce("and", (0, 1)), flags))
+    b.output("bits", b.add(ops.Slice((1,), (2,), (1,)), b.add(ops.Reverse((0,)), bits)))
+    graph = b.build()
+    writer = Writer()
+    places = writer.graph(graph, {"x": writer.add(TensorType((2, 3), DType.I32), "parameter", ["0"])})
+    text = writer.text("m", places, ["pred[]", "s32[1]"])
+    value = np.array([[6, 14, 7], [1, 1, 1]], np.int32)
+    again = read_text(text)
+    assert isinstance(again, Graph)
+    found = run(again, {again.nodes[next(iter(again.inputs.values()))].op.label: value})
+    for one, other in zip(found.values(), run(graph, {"x": value}).values(), strict=True):
+        assert np.array_equal(one, other)

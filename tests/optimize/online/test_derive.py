@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from rewright.ir.types import DType
 from rewright.optimize.online.derive import derive
 from rewright.optimize.online.update import Update
-from rewright.optimize.planning.reading import variable_index
 from rewright.optimize.proving.proofs import update_claim
 from rewright.optimize.scalars.expressions import Bound, Expression, Table
+from rewright.terms.index import variable
 from rewright.terms.normal.prove import prove
 
 LANE = "r0_8"
@@ -25,7 +25,7 @@ class Algebra:
 
     def __init__(self) -> None:
         self.table = Table()
-        place = self.table.index(variable_index(LANE))
+        place = self.table.index(variable(LANE))
         self.values = [self.table.load(n, (place,), DType.F32) for n in range(3)]
         self.constant = self.table.load(3, (), DType.F32)
         self.maximum = self.table.reduce(Bound("maximum", LANE, 8), self.values[0])

@@ -23,12 +23,12 @@ from rewright.optimize.online.update import Growth
 from rewright.optimize.phases import variants
 from rewright.optimize.planning.planner import Planner
 from rewright.optimize.planning.preparing import prepare_graph
-from rewright.optimize.planning.reading import variable_index
 from rewright.optimize.planning.roles import Job, arrange
 from rewright.optimize.planning.splitting import split_plan
 from rewright.optimize.proving.proofs import remainder_claim, unproved_identity, update_claim
 from rewright.optimize.running import targets
 from rewright.optimize.scalars.expressions import Bound, Expression, Table
+from rewright.terms.index import variable
 from rewright.terms.normal.prove import prove
 from tests.optimize.programs import tensors_by_name
 
@@ -41,7 +41,7 @@ class Row:
 
     def __init__(self, weighted: bool) -> None:
         self.table = Table()
-        place = self.table.index(variable_index(LANE))
+        place = self.table.index(variable(LANE))
         self.values = [self.table.load(n, (place,), DType.F64) for n in range(3)]
         root = self.values[2]
         self.weight = self.f("multiply", root, root)
@@ -332,7 +332,7 @@ def test_layer_normalisation_reads_its_rows_twice(target: str, offset: float) ->
 
 def test_a_pass_that_counts_its_elements_skips_no_tile() -> None:
     row = Row(weighted=False)
-    place = row.table.index(variable_index(LANE) + -3)
+    place = row.table.index(variable(LANE) + -3)
     masked = row.f("select", row.f("at_least_zero", place), row.values[0], row.table.constant(0.0, DType.F64))
     gap = row.f("subtract", masked, row.mean(masked, False))
 

@@ -15,9 +15,9 @@ from rewright.ir.types import DType
 from rewright.optimize import optimize
 from rewright.optimize.online.derive import derive
 from rewright.optimize.online.update import Growth, Update
-from rewright.optimize.planning.reading import variable_index
 from rewright.optimize.proving.proofs import update_claim
 from rewright.optimize.scalars.expressions import Bound, Expression, Table
+from rewright.terms.index import variable
 from rewright.terms.normal.prove import prove
 
 LANE, SIZE = "r0_6", 6
@@ -30,7 +30,7 @@ class Row:
 
     def __init__(self) -> None:
         self.table = Table()
-        place = self.table.index(variable_index(LANE))
+        place = self.table.index(variable(LANE))
         self.x, self.y = (self.table.load(n, (place,), self.dtype) for n in range(2))
         self.top, self.other = (self.table.reduce(Bound("maximum", LANE, SIZE), v) for v in (self.x, self.y))
         self.weight = self.f("exponential", self.f("subtract", self.x, self.top))

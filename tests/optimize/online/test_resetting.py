@@ -16,10 +16,10 @@ from rewright.ir.types import DType
 from rewright.optimize import optimize
 from rewright.optimize.online.derive import derive
 from rewright.optimize.online.update import Reset, Update
-from rewright.optimize.planning.reading import variable_index
 from rewright.optimize.proving.proofs import reset_claim
 from rewright.optimize.scalars.expressions import Bound, Expression, Table
 from rewright.optimize.scalars.values import identity
+from rewright.terms.index import variable
 from rewright.terms.normal.prove import prove
 
 LANE, SIZE = "r0_6", 6
@@ -32,7 +32,7 @@ class Row:
 
     def __init__(self, extremum: str = "maximum", dtype: DType = DType.F64) -> None:
         self.table = Table()
-        place = self.table.index(variable_index(LANE))
+        place = self.table.index(variable(LANE))
         self.own, self.other = (self.table.load(n, (place,), dtype) for n in range(2))
         self.extremum = self.table.reduce(Bound(extremum, LANE, SIZE), self.own)
 

@@ -11,9 +11,9 @@ from rewright.optimize.online.units import unit
 from rewright.optimize.planning.plan import reads_of
 from rewright.optimize.planning.planner import Planner
 from rewright.optimize.planning.preparing import prepare_graph
-from rewright.optimize.planning.reading import variable_index
 from rewright.optimize.scalars.constants import closed_value
 from rewright.optimize.scalars.expressions import Bound, Expression, Table
+from rewright.terms.index import variable
 
 
 class Scores:
@@ -21,7 +21,7 @@ class Scores:
 
     def __init__(self, dtype: DType = DType.F32) -> None:
         self.table, self.dtype = Table(), dtype
-        row, lane = (self.table.index(variable_index(name)) for name in ("o0", "r0_8"))
+        row, lane = (self.table.index(variable(name)) for name in ("o0", "r0_8"))
         self.x, self.y = (self.table.load(n, (row, lane), dtype) for n in range(2))
         self.masked = self.table.plain("at_least_zero", (lane,))
 

@@ -10,6 +10,7 @@ import torch
 
 import rewright as rw
 from rewright import ops
+from rewright.frontends.torch.operators import TORCH, library, tensor_of
 from rewright.ir.graph import Node
 from rewright.ir.types import DType, TensorType
 from rewright.optimize import api
@@ -19,7 +20,6 @@ from rewright.optimize.planning.planner import Planner
 from rewright.optimize.planning.preparing import prepare_graph
 from rewright.optimize.proving.proofs import Trust
 from rewright.optimize.report import kernel_lines
-from rewright.optimize.running.execution import TORCH, library, tensor_of
 from tests.optimize.programs import normal
 
 

@@ -16,13 +16,13 @@ from rewright.optimize.planning.costs import operations
 from rewright.optimize.planning.plan import Plan
 from rewright.optimize.planning.planner import Planner
 from rewright.optimize.planning.preparing import prepare_graph
-from rewright.optimize.planning.reading import variable_index
 from rewright.optimize.proving.laws import laws
 from rewright.optimize.proving.rewrite_proofs import unproved_rewrite
 from rewright.optimize.proving.rewriting import log_two, rewritten
 from rewright.optimize.scalars.constants import closed_value, power_of_two
 from rewright.optimize.scalars.expressions import Bound, Expression, Table, walk
 from rewright.rules.library import registered
+from rewright.terms.index import variable
 from tests.optimize.programs import PROGRAMS, normal
 
 
@@ -31,7 +31,7 @@ class Scalars:
 
     def __init__(self) -> None:
         self.table = Table()
-        row, lane = (self.table.index(variable_index(name)) for name in ("o0", "r0_8"))
+        row, lane = (self.table.index(variable(name)) for name in ("o0", "r0_8"))
         self.x = self.table.load(0, (row, lane), DType.F32)
         self.y = self.table.load(1, (row, lane), DType.F32)
         self.row = self.table.load(2, (row,), DType.F32)

@@ -11,10 +11,10 @@ import rewright as rw
 from rewright import ops
 from rewright.ir.types import DType
 from rewright.ops.facts import REAL
-from rewright.optimize.planning.reading import variable_index
 from rewright.optimize.scalars.expressions import Bound, Expression, Table
 from rewright.optimize.scalars.facts import Known, facts_of_tensors
 from rewright.optimize.scalars.values import is_no_number, specialise
+from rewright.terms.index import variable
 from tests.optimize.programs import normal
 
 INF = math.inf
@@ -25,7 +25,7 @@ class Scalars:
 
     def __init__(self) -> None:
         self.table = Table()
-        self.lane = self.table.index(variable_index("r0_8"))
+        self.lane = self.table.index(variable("r0_8"))
         self.x, self.y = (self.table.load(n, (self.lane,), DType.F32) for n in (0, 1))
 
     def f(self, op: str, *arguments: Expression) -> Expression:

@@ -60,8 +60,8 @@ def with_ties(graph: Graph, ties: Mapping[int, Promise], superseded: Set[int] = 
 
 def _must_be_equal(known: Facts, graph: Graph, node: Node) -> bool:
     """Whether there are more elements along the axis than values that they may have."""
-    axis = node.op.dimension if isinstance(node.op, ops.Sort) else -1
-    size = graph.nodes[node.operands[0]].type.shape[axis]
+    assert isinstance(node.op, ops.Ordering)
+    size = graph.nodes[node.operands[0]].type.shape[node.op.axis]
     if not known.whole or not known.is_finite or not isinstance(size, int):
         return False
     return known.high - known.low + 1 < size

@@ -99,7 +99,7 @@ class SliceStep:
             return value
         if b.type(value).shape[self.axis] == 0:
             return base
-        filler = uniform_value(b, base)
+        filler = ops.splat(b.node(base).op)
         if filler is not None:
             return self._spread(b, value, b.type(base).shape, filler)
         if self.stride != 1:
@@ -126,12 +126,6 @@ class SliceStep:
         high[self.axis] = shape[self.axis] - self.start - ((count - 1) * self.stride + 1)
         filler = rb.splat(b, around, (), kind.dtype)
         return b.add(ops.Pad(tuple(low), tuple(high), tuple(interior)), value, filler)
-
-
-def uniform_value(b: GraphBuilder, position: int) -> rb.Scalar | None:
-    """The value of a constant whose elements are equal, else None."""
-    op = b.node(position).op
-    return op.values[0] if isinstance(op, ops.Constant) and len(op.values) == 1 else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,14 +13,14 @@ from rewright.frontends.hlo.bounds import clamp, clamp_starts, drop_outside_bloc
 from rewright.frontends.hlo.context import Context, registering
 from rewright.frontends.hlo.layouts import major_first
 from rewright.frontends.hlo.module import Instruction
+from rewright.frontends.hlo.operators import DIRECT, ELEMENTWISE, contraction
 from rewright.frontends.hlo.reductions import FOLDS, reduction
 from rewright.frontends.hlo.shapes import Shape as ModuleShape
 from rewright.ir.dims import Shape
 from rewright.ir.errors import RewrightError, UnsupportedOperator
 from rewright.ir.operator import Operator
 from rewright.ir.types import DType
-from rewright.ops.base import ReductionKind, integer_limits, wrap_integer
-from rewright.ops.functions import FUNCTIONS
+from rewright.ops.base import ReductionKind, identity_value, integer_limits, wrap_integer
 from rewright.ops.functions.record import Direction
 from rewright.ops.reference import building as rb
 from rewright.ops.scatter import ScatterKind
@@ -41,20 +41,7 @@ REFUSED: dict[str, str] = {
 }
 """By opcode, what to say of instructions that have no lowering."""
 
-ELEMENTWISE: dict[str, Operator] = {
-    record.code.hlo: ops.ELEMENTWISE[record.name] for record in FUNCTIONS.values() if record.code.hlo is not None
-}
 _ON_BOOLEANS = {"add": "or", "multiply": "and", "maximum": "or", "minimum": "and"}
-
-
-DIRECT: dict[str, Callable[[Instruction], Operator]] = {
-    "iota": lambda i: ops.Iota(i.shape.type(), i.integers("dimensions")[0]),
-    "broadcast": lambda i: ops.BroadcastInDim(i.shape.sizes, i.integers("dimensions")),
-    "reverse": lambda i: ops.Reverse(tuple(sorted(i.integers("dimensions")))),
-    "slice": lambda i: ops.Slice(*i.columns("slice")),
-    "pad": lambda i: ops.Pad(*i.columns("padding")),
-}
-"""Instructions that are one operator on their operands, whatever these are."""
 
 
 @_register(*DIRECT)
@@ -211,12 +198,9 @@ def _hold(value: float, dtype: DType) -> float | int | bool:
     return math.nan if value != value else rb.cast(value, dtype)  # one object, which equals itself
 
 
-DOT = ("lhs_batch_dims", "rhs_batch_dims", "lhs_contracting_dims", "rhs_contracting_dims")
-
-
 @_register("dot")
 def _dot(c: Context, i: Instruction, operands: Sequence[int]) -> int:
-    op = ops.DotGeneral(*(i.integers(name) for name in DOT))
+    op = contraction(i)
     dtype = c.type(i).dtype
     types = [c.b.type(operand).dtype for operand in operands]
     is_plain = types[0] is types[1] and dtype.is_float
@@ -253,7 +237,7 @@ def _is_identity(kind: ReductionKind, value: float, dtype: DType) -> bool:
         if dtype.is_float:
             return sign * value == float("-inf") or sign * value == lowest.get(dtype)
         return dtype.is_integer and value == integer_limits(dtype)[0 if sign == 1 else 1]
-    return value == {"sum": 0, "product": 1, "and": True, "or": False}[kind]
+    return value == identity_value(kind, dtype)
 
 
 @_register("reduce-window")

@@ -172,7 +172,7 @@ def _change(b: SimplifyingBuilder, x: int, index: int, updates: int) -> tuple[Op
     Written back to where it was read, as ``x[rows, index] -= v`` does, it changes the element by ``v``.
     """
     node = b.node(updates)
-    if not isinstance(node.op, (ops.Add, ops.Subtract)):
+    if not isinstance(node.op, ops.Additive):
         return None
     first, second = node.operands
     if _reads(b, first, x, index):

@@ -167,18 +167,13 @@ def _holds_unless(b: GraphBuilder, condition: int, position: int) -> bool:
         return any(_holds_unless(b, part, position) for part in test.operands)
     if test.op != ops.Compare("LT"):
         return False
-    bound = _uniform(b, test.operands[1])
+    bound = ops.splat(b.node(test.operands[1]).op)
     if test.operands[0] == position:
         return bound is not None and bound >= 0
     if not isinstance(node.op, ops.Subtract):
         return False
-    amount = _uniform(b, node.operands[1])
+    amount = ops.splat(b.node(node.operands[1]).op)
     return node.operands[0] == test.operands[0] and amount is not None and bound is not None and amount <= bound
-
-
-def _uniform(b: GraphBuilder, position: int) -> rb.Scalar | None:
-    op = b.node(position).op
-    return op.values[0] if isinstance(op, ops.Constant) and len(op.values) == 1 else None
 
 
 _KEEP_SIGN = (

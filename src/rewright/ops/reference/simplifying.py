@@ -101,8 +101,7 @@ class SimplifyingBuilder(GraphBuilder):
 
     def uniform(self, position: int) -> float | int | bool | None:
         """The value of a constant with equal elements, else None."""
-        op = self.node(position).op
-        return op.values[0] if isinstance(op, ops.Constant) and len(op.values) == 1 else None
+        return ops.splat(self.node(position).op)
 
 
 _SHARED = (ops.Constant, ops.Iota, ops.Reshape, ops.Transpose, ops.Slice, ops.BroadcastInDim)

@@ -70,7 +70,7 @@ def _is_log_two(e: Expression) -> bool:
 
 def tasks(kernel: Kernel, machine: Machine) -> int:
     """Blocks of rows of a kernel, which is what runs side by side."""
-    rows = kernel.rows.size if kernel.rows is not None else 1
+    rows = kernel.row.size
     return math.prod(loop.size for loop in kernel.grid) * -(-rows // machine.rows)
 
 

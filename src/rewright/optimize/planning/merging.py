@@ -6,10 +6,10 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from rewright.optimize.kernel import Kernel
-from rewright.optimize.planning.reading import Places, Reader, variable_index
+from rewright.optimize.planning.reading import Places, Reader
 from rewright.optimize.planning.roles import Cut, Job, arrange
 from rewright.optimize.scalars.expressions import walk
-from rewright.terms.index import Index
+from rewright.terms.index import Index, variable
 
 
 def merge_jobs(reader: Reader, jobs: Sequence[Job], reads: Mapping[int, Collection[int]]) -> list[Kernel]:
@@ -91,7 +91,7 @@ def _together(
         return None
     reader = anchors.reader
     for names in _matches(anchors, host, guest):
-        renamed = {old: variable_index(new) for old, new in names.items()}
+        renamed = {old: variable(new) for old, new in names.items()}
         stores = tuple(
             replace(s, axes=tuple(names[a] for a in s.axes), value=reader.rename(s.value, renamed))
             for s in guest.stores
@@ -150,7 +150,7 @@ class _Anchors:
                 position, places = self.reader.origin[e]
                 found.setdefault(("node", position), []).append(places)
         for store in job.stores:
-            found.setdefault(("node", store.tensor), []).append(tuple(variable_index(a) for a in store.axes))
+            found.setdefault(("node", store.tensor), []).append(tuple(variable(a) for a in store.axes))
         for e in every:
             if e.op == "load" and all(a.op in ("index", "constant") for a in e.arguments):
                 places = tuple(a.index if a.index is not None else Index(int(a.value)) for a in e.arguments)

@@ -24,7 +24,7 @@ from rewright.optimize.planning.merging import loaded_tensors, merge_jobs
 from rewright.optimize.planning.plan import KernelStep, LibraryStep, Plan, Step, reads, writes
 from rewright.optimize.planning.reading import DEEP, NotScalar, Places, Reader, TooDeep
 from rewright.optimize.planning.roles import Cut, Job, arrange, reductions
-from rewright.optimize.planning.storing import CHEAP, Storing, elements, many_values
+from rewright.optimize.planning.storing import CHEAP, Storing, elements
 from rewright.optimize.scalars.expressions import Expression, Table, walk
 from rewright.terms.scalar import Scalar
 
@@ -316,11 +316,7 @@ class Planner(Storing):
         """Steps such that everything is written before it is read."""
         steps: list[Step] = [LibraryStep(p, why) for p, why in sorted(self.library.items())]
         steps += [KernelStep(k) for k in kernels]
-        ready = {
-            p
-            for p in self._memory()
-            if isinstance(self.graph.nodes[p].op, ops.Input) or many_values(self.graph.nodes[p].op)
-        }
+        ready = {p for p in self._memory() if self._is_given(p)}
         done: list[Step] = []
         while steps:
             now = [s for s in steps if reads(self.graph, s, self.base) <= ready]

@@ -12,7 +12,7 @@ from rewright.ops.base import TensorOperator
 from rewright.optimize.planning.parting import JOINED, parted_at
 from rewright.optimize.scalars.expressions import Bound, Expression, Table, walk
 from rewright.optimize.scalars.ranges import Span, decide_sign, simplify_index, span
-from rewright.terms.index import Element, Index, Quotient, Variable, collect, quotient, remainder
+from rewright.terms.index import Element, Index, Quotient, Variable, collect, quotient, remainder, variable
 from rewright.terms.scalar import AllOf, Apply, AtLeastZero, Choose, Condition, Fixed, Fold, Number, Read, Scalar
 from rewright.terms.scalar import Table as Fixeds
 
@@ -70,7 +70,7 @@ class Reader:
         for name, size in zip(names, self.graph.nodes[position].type.shape, strict=True):
             if isinstance(size, int):
                 self.ranges[name] = (0, size - 1)
-        return self._computed(position, tuple(variable_index(name) for name in names))
+        return self._computed(position, tuple(variable(name) for name in names))
 
     def value(self, position: int, places: Places) -> Expression:
         """The element of a tensor at an index."""
@@ -119,11 +119,6 @@ class Reader:
         """A name for an index that nothing else uses."""
         self._fresh += 1
         return f"?{self._fresh}"
-
-
-def variable_index(name: str) -> Index:
-    """The index that is one loop index."""
-    return Index(0, ((Variable(name), 1),))
 
 
 class _Conversion:
@@ -177,7 +172,7 @@ class _Conversion:
             raise NotScalar(f"a fold of kind {value.kind} over {value.size}")
         name = self.reader.temporary()
         self.reader.ranges[name] = (0, value.size - 1)
-        places = {**self.places, value.binder: variable_index(name)}
+        places = {**self.places, value.binder: variable(name)}
         inner = _Conversion(self.reader, self.operands, places, self.dtype)
         self.reader.depth += 1
         body = inner.scalar(value.body)
@@ -195,7 +190,7 @@ class _Conversion:
                 whole = self.table.apply(JOINED.get(kind, kind), whole, element)
             return whole
         final = f"r{level(body, name)}_{size}"
-        renamed = self.reader.rename(body, {name: variable_index(final)})
+        renamed = self.reader.rename(body, {name: variable(final)})
         return self.table.reduce(Bound(kind, final, size), renamed)
 
     def condition(self, condition: Condition) -> Expression:
@@ -248,4 +243,4 @@ def level(value: Expression, name: str) -> int:
     return visit(value)
 
 
-__all__ = ["NotScalar", "Reader", "level", "variable_index"]
+__all__ = ["NotScalar", "Reader", "level", "variable"]

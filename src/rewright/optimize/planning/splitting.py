@@ -26,11 +26,10 @@ from rewright.optimize.kernel import Kernel, Loop, Running, Store, Sweep
 from rewright.optimize.online.update import Estimate, Growth, Update
 from rewright.optimize.planning.costs import Machine, pieces_for
 from rewright.optimize.planning.plan import KernelStep, Plan, Step
-from rewright.optimize.planning.reading import variable_index
 from rewright.optimize.planning.roles import Cut, Job, arrange
 from rewright.optimize.scalars.expressions import Bound, Expression, Table
 from rewright.optimize.scalars.values import identity, vanishes
-from rewright.terms.index import Index
+from rewright.terms.index import Index, variable
 
 PIECE = "piece"
 """The loop over the pieces of a lane."""
@@ -136,7 +135,7 @@ class _Splitter:
         size = sweep.lane.size
         self.pieces = -(-size // self.width)
         self.lane = f"{sweep.lane.name.split('_')[0]}_{self.width}"
-        self.place = variable_index(PIECE) * self.width + variable_index(self.lane)
+        self.place = variable(PIECE) * self.width + variable(self.lane)
         self.again = self.pieces * self.width != size and any(r.update.reset is not None for r in sweep.running)
         if self.again:  # what starts again sees the last element once more, and not an element that is not there
             last = self.table.constant(size - 1, DType.I64)
@@ -292,7 +291,7 @@ class _Splitter:
 
     def state_of(self, running: Running) -> Expression:
         """The state of a piece as it is read."""
-        places = [variable_index(self.piece()) if a == PIECE else variable_index(a) for a in self.axes(running)]
+        places = [variable(self.piece()) if a == PIECE else variable(a) for a in self.axes(running)]
         tensor = self.states[running.value.number]
         kind = self.nodes[tensor - len(self.graph.nodes)].type.dtype
         return self.table.load(tensor, tuple(self.table.index(p) for p in places), kind)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rewright import ops
+from rewright.analysis.moving import laid_out
 from rewright.ir.graph import Graph
 from rewright.ir.operator import Unsupported
 from rewright.optimize.planning.reading import NotScalar, Reader
@@ -42,7 +43,7 @@ class Storing:
             found.add(position)
             self.needed |= {self.base(p) for p in graph.nodes[position].operands}
         found |= self.needed
-        found |= {p for p in self.live if many_values(graph.nodes[p].op)}
+        found |= {p for p in self.live if ops.is_table(graph.nodes[p].op)}
         return frozenset(found)
 
     def base(self, position: int) -> int:
@@ -53,14 +54,18 @@ class Storing:
         return position
 
     def _is_computed(self, position: int) -> bool:
+        return position not in self.library and not self._is_given(position)
+
+    def _is_given(self, position: int) -> bool:
+        """Whether a tensor is in memory from the start."""
         op = self.graph.nodes[position].op
-        return position not in self.library and not isinstance(op, ops.Input) and not many_values(op)
+        return isinstance(op, ops.Input) or ops.is_table(op)
 
     def _fixed(self) -> frozenset[int]:
         found: set[int] = set()
         for position in self.live:
             node = self.graph.nodes[position]
-            given = isinstance(node.op, ops.Input | ops.CustomCall) or many_values(node.op)
+            given = self._is_given(position) or isinstance(node.op, ops.CustomCall)
             if not given and all(p in found for p in node.operands):
                 found.add(position)
         return frozenset(found)
@@ -71,9 +76,7 @@ class Storing:
             return False
         given: list[bool] = []
         for p in self.graph.nodes[position].operands:
-            while isinstance(self.graph.nodes[p].op, (ops.View, ops.Convert)):
-                p = self.graph.nodes[p].operands[0]
-            given.append(isinstance(self.graph.nodes[p].op, ops.Input))
+            given.append(isinstance(self.graph.nodes[laid_out(self.graph, p)].op, ops.Input))
         return sorted(given) == [False, True]
 
     def _is_linear(self, position: int) -> bool:
@@ -126,7 +129,8 @@ class Storing:
     def _looked_up(self) -> None:
         """What is looked up at computed places is stored where several times as many elements read it.
 
-        So a bias by distance is looked up once for all windows of an image, and not for each of them.
+        So a bias by distance is looked up once for all windows of an image, and not for each of them. A view of more
+        elements than it shows repeats them.
         """
         for position in self.live:
             if not isinstance(self.graph.nodes[position].op, ops.Gather) or not self._is_computed(position):
@@ -136,7 +140,7 @@ class Storing:
                 p = stack.pop()
                 for user in self.users[p]:
                     op = self.graph.nodes[user].op
-                    if isinstance(op, ops.BroadcastInDim) and elements(self.graph, user) >= SPREAD * size:
+                    if isinstance(op, ops.View) and elements(self.graph, user) >= SPREAD * size:
                         self.cuts.add(self.base(p))
                         self.whole.add(self.base(p))
                     elif isinstance(op, ops.View) or (isinstance(op, ops.Elementwise) and len(self._one(user)) == 1):
@@ -216,18 +220,13 @@ class Storing:
             if p in seen:
                 continue
             seen.add(p)
-            op = self.graph.nodes[p].op
-            if isinstance(op, ops.Input) or p in self.cuts or p in self.library or many_values(op):
+            if p in self.cuts or not self._is_computed(p):
                 found.add(p)
-            elif isinstance(op, ops.DotGeneral):
+            elif isinstance(self.graph.nodes[p].op, ops.DotGeneral):
                 found |= {self.base(o) for o in self.graph.nodes[p].operands}
             else:
                 stack.extend(self.graph.nodes[p].operands)
         return found
-
-
-def many_values(op: object) -> bool:
-    return isinstance(op, ops.Constant) and len(op.values) != 1
 
 
 def elements(graph: Graph, position: int) -> int:

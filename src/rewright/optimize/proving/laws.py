@@ -15,13 +15,14 @@ from functools import lru_cache
 
 from rewright.ir.graph import Graph
 from rewright.ir.types import DType
-from rewright.optimize.planning.reading import Reader, variable_index
+from rewright.optimize.planning.reading import Reader
 from rewright.optimize.scalars.constants import closed_value
 from rewright.optimize.scalars.expressions import Bound, Expression, Table
 from rewright.rules.concrete import concrete
 from rewright.rules.library import EVIDENCE, Registry, scales
 from rewright.rules.record import load
 from rewright.rules.rule import Rule
+from rewright.terms.index import variable
 
 Holds = Callable[[str, Expression], bool]
 """Whether a value is known to satisfy ``differs from 0`` or ``above 0``, named as the comparison."""
@@ -169,7 +170,7 @@ def law(rule: Rule) -> Law:
 
 def _side(table: Table, graph: Graph, output: str = "0") -> Side:
     position = graph.outputs[output]
-    places = tuple(variable_index(f"i{axis}") for axis in range(graph.nodes[position].type.rank))
+    places = tuple(variable(f"i{axis}") for axis in range(graph.nodes[position].type.rank))
     labels = {place: name for name, place in graph.inputs.items()}
     return Side(Reader(graph, table, set(labels)).value(position, places), labels)
 

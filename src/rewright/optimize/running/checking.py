@@ -11,13 +11,13 @@ import torch
 from rewright import ops
 from rewright.analysis.meetings import match_collectives
 from rewright.frontends.ranks import ranks
+from rewright.frontends.torch.operators import TORCH, library, tensor_of
 from rewright.interp.program import run
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 from rewright.ir.operator import Unsupported
 from rewright.ir.types import DType, TensorType
 from rewright.ops.base import Array, Real
-from rewright.optimize.running.execution import TORCH, library, tensor_of
 from rewright.optimize.running.isolation import Crashed
 from rewright.optimize.scalars.domains import Domain
 from rewright.refine.shrink.shrinking import shrink

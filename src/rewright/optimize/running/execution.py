@@ -4,33 +4,15 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, cast
+from typing import Any
 
-import numpy as np
 import torch
 
 from rewright import ops
-from rewright.frontends.torch.lower import foreign
+from rewright.frontends.torch.operators import TORCH, constant, library, numbers
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Node
-from rewright.ir.types import DType
-from rewright.ops.base import Array, TensorOperator
 from rewright.optimize.planning.plan import KernelStep, Plan, Step, base_of, reads_of, writes
-from rewright.optimize.running.eager import by_torch
-
-TORCH = {
-    DType.F64: torch.float64,
-    DType.F32: torch.float32,
-    DType.BF16: torch.bfloat16,
-    DType.F16: torch.float16,
-    DType.I64: torch.int64,
-    DType.I32: torch.int32,
-    DType.I16: torch.int16,
-    DType.I8: torch.int8,
-    DType.U8: torch.uint8,
-    DType.BOOL: torch.bool,
-}
-"""torch's name of every dtype."""
 
 Launch = Callable[[Sequence[torch.Tensor]], None]
 """A kernel on its tensors, in the order of its source."""
@@ -41,7 +23,7 @@ class Runner:
 
     def __init__(self, plan: Plan, launches: Mapping[str, tuple[tuple[int, ...], Launch]]) -> None:
         self.plan, self.launches = plan, launches
-        self.constants = {p: constant(node) for p, node in enumerate(plan.graph.nodes) if _is_table(node)}
+        self.constants = {p: constant(node) for p, node in enumerate(plan.graph.nodes) if ops.is_table(node.op)}
         self.last = _last_uses(plan)
 
     def __call__(self, inputs: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
@@ -64,7 +46,7 @@ class Runner:
             written = writes(step)
             for position in written:
                 kind = self.plan.graph.nodes[position].type
-                values[position] = torch.empty(_sizes(kind.shape), dtype=TORCH[kind.dtype], device=device)
+                values[position] = torch.empty(numbers(kind.shape), dtype=TORCH[kind.dtype], device=device)
             launch([values[t] for t in tensors])
             return
         node = self.plan.graph.nodes[step.position]
@@ -90,142 +72,16 @@ def native(function: Any, threads: Callable[[], int]) -> Launch:
     return launch
 
 
-def library(node: Node, operands: Sequence[torch.Tensor]) -> torch.Tensor:
-    """An operator by torch, or where torch has no call for it by the operator's own execution on numpy arrays."""
-    op = node.op
-    if isinstance(op, ops.Transpose):
-        return operands[0].permute(op.permutation)
-    if isinstance(op, ops.Reshape):
-        return operands[0].reshape(_sizes(op.shape))
-    if isinstance(op, ops.BroadcastInDim):
-        return _broadcast(op, operands[0])
-    if isinstance(op, ops.Reverse):
-        return operands[0].flip(op.dimensions)
-    if isinstance(op, ops.Slice):
-        low, high = _sizes(op.start), _sizes(op.limit)
-        return operands[0][tuple(slice(a, b, s) for a, b, s in zip(low, high, op.stride, strict=True))]
-    if isinstance(op, ops.CustomCall) and op.target == foreign.TARGET:
-        return foreign.run(op, operands).to(TORCH[node.type.dtype])
-    if isinstance(op, ops.Gather) and (axis := _taken_along(op, operands[0])) is not None:
-        return _taken(operands[0], operands[1], op, axis)
-    if isinstance(op, ops.DotGeneral):
-        kind = TORCH[node.type.dtype]
-        exact = not any(x.is_cuda for x in operands)  # a GPU's products of 16 bits are summed in float32 anyway
-        given = [x.to(kind) if exact and x.is_floating_point() else x for x in operands]
-        return _dot(op, *given).to(kind)
-    if isinstance(op, ops.TopK):
-        return _top_k(operands[0], _sizes((op.k,))[0], op.result).to(TORCH[node.type.dtype])
-    if isinstance(op, ops.Sort):
-        ordered = torch.sort(operands[0], dim=op.dimension, descending=op.descending, stable=True)
-        return ordered.values if op.result == "values" else ordered.indices.to(TORCH[node.type.dtype])
-    if isinstance(op, ops.ReduceWindow) and op.is_cumulative(node.type.shape) and operands[0].is_floating_point():
-        axis = next((a for a, size in enumerate(op.window) if size != 1), 0)
-        scan = {"sum": _cumulative_sum, "maximum": torch.cummax, "minimum": torch.cummin}.get(op.kind)
-        if scan is not None:
-            found = scan(operands[0], axis)
-            return found if isinstance(found, torch.Tensor) else found.values
-    function = by_torch(op, node.type.dtype, TORCH[node.type.dtype])
-    return _by_numpy(node, operands) if function is None else function(operands)
-
-
-def _taken_along(op: ops.Gather, x: torch.Tensor) -> int | None:
-    """The one axis along which a gather takes whole slices; None for another gather."""
-    axis = op.start_index_map[0] if len(op.start_index_map) == 1 else -1
-    batched = op.operand_batching_dims or op.start_indices_batching_dims
-    if batched or tuple(op.collapsed_slice_dims) != (axis,):
-        return None
-    whole = all(size == x.shape[a] for a, size in enumerate(op.slice_sizes) if a != axis)
-    return axis if whole and x.shape[axis] else None
-
-
-def _taken(x: torch.Tensor, places: torch.Tensor, op: ops.Gather, axis: int) -> torch.Tensor:
-    """Slices of a tensor at places."""
-    last = op.index_vector_dim
-    flat = places.squeeze(last) if last < places.ndim else places
-    found = x.index_select(axis, flat.reshape(-1).long())
-    found = found.movedim(axis, 0).reshape(*flat.shape, *(s for a, s in enumerate(x.shape) if a != axis))
-    rank = found.ndim
-    outer = [a for a in range(rank) if a not in op.offset_dims]
-    order = [0] * rank
-    for number, a in enumerate([*outer, *op.offset_dims]):
-        order[a] = number
-    return found.permute(order)
-
-
-def _top_k(x: torch.Tensor, k: int, result: str) -> torch.Tensor:
-    """The k largest elements of every row, or their places, of equal ones the first first: torch's own takes any."""
-    if result == "values":
-        return torch.topk(x, k, dim=-1).values
-    if k == 1 and x.shape[-1]:
-        return torch.argmax(x, -1, keepdim=True)
-    return torch.sort(x, dim=-1, descending=True, stable=True).indices[..., :k]
-
-
-def _cumulative_sum(x: torch.Tensor, axis: int) -> torch.Tensor:
-    """Totals in float32 at least, whatever is stored."""
-    return torch.cumsum(x, axis, dtype=torch.promote_types(x.dtype, torch.float32)).to(x.dtype)
-
-
-def _by_numpy(node: Node, operands: Sequence[torch.Tensor]) -> torch.Tensor:
-    if not isinstance(node.op, TensorOperator):
-        raise RewrightError(f"{node.op.name} at {node.span} has no execution; leave it out of the program")
-    arrays = [(t.double() if t.is_floating_point() else t).detach().cpu().numpy() for t in operands]
-    device = operands[0].device if operands else torch.device("cpu")
-    return tensor_of(node.op.execute(arrays)).to(device=device, dtype=TORCH[node.type.dtype])
-
-
-def tensor_of(array: Array) -> torch.Tensor:
-    """An array as a tensor of the same shape; NumPy's own contiguous copy of a number would be a list of one."""
-    return torch.as_tensor(np.require(array, requirements=["C", "W"]).reshape(np.shape(array)))
-
-
-def _broadcast(op: ops.BroadcastInDim, x: torch.Tensor) -> torch.Tensor:
-    shape = [1] * len(op.shape)
-    for axis, place in enumerate(op.dimensions):
-        shape[place] = x.shape[axis]
-    return x.reshape(shape).expand(_sizes(op.shape))
-
-
-def _dot(op: ops.DotGeneral, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-    letters = iter("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
-    left = [next(letters) for _ in range(x.ndim)]
-    right = [next(letters) for _ in range(y.ndim)]
-    pairs = [*zip(op.lhs_batch, op.rhs_batch, strict=True), *zip(op.lhs_contracting, op.rhs_contracting, strict=True)]
-    for a, b in pairs:
-        right[b] = left[a]
-    lhs_free, rhs_free = op.free_axes(x.ndim, y.ndim)
-    out = [left[a] for a in op.lhs_batch] + [left[a] for a in lhs_free] + [right[b] for b in rhs_free]
-    if not x.is_floating_point():
-        found = torch.einsum(f"{''.join(left)},{''.join(right)}->{''.join(out)}", x.double(), y.double())
-        return found.to(x.dtype)
-    return torch.einsum(f"{''.join(left)},{''.join(right)}->{''.join(out)}", x, y)
-
-
 def _given(name: str, inputs: Mapping[str, torch.Tensor], node: Node) -> torch.Tensor:
     if name not in inputs:
         raise RewrightError(f"input {name!r} has no value; give a tensor of type {node.type} under that name")
     value = inputs[name]
-    if tuple(value.shape) != _sizes(node.type.shape) or value.dtype != TORCH[node.type.dtype]:
+    if tuple(value.shape) != numbers(node.type.shape) or value.dtype != TORCH[node.type.dtype]:
         raise RewrightError(
             f"input {name!r} must be a tensor of type {node.type} and is {value.dtype} of shape {list(value.shape)}; "
             "optimize the program for these sizes"
         )
     return value.detach().contiguous()
-
-
-def _sizes(shape: Sequence[object]) -> tuple[int, ...]:
-    return tuple(cast("int", size) for size in shape)
-
-
-def _is_table(node: Node) -> bool:
-    return isinstance(node.op, ops.Constant) and len(node.op.values) != 1
-
-
-def constant(node: Node) -> torch.Tensor:
-    """The values of a constant."""
-    assert isinstance(node.op, ops.Constant)
-    found = torch.tensor(node.op.values, dtype=TORCH[node.type.dtype])
-    return found.expand(_sizes(node.type.shape)) if len(node.op.values) == 1 else found.reshape(_sizes(node.type.shape))
 
 
 def _last_uses(plan: Plan) -> dict[int, list[int]]:
@@ -237,6 +93,6 @@ def _last_uses(plan: Plan) -> dict[int, list[int]]:
             last[position] = number
     found: dict[int, list[int]] = {}
     for position, number in last.items():
-        if position not in pinned and not _is_table(plan.graph.nodes[position]):
+        if position not in pinned and not ops.is_table(plan.graph.nodes[position].op):
             found.setdefault(number, []).append(position)
     return found

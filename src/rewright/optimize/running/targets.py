@@ -9,6 +9,7 @@ from typing import Any, Literal, get_args
 
 import torch
 
+from rewright.frontends.torch.operators import TORCH
 from rewright.ir.errors import RewrightError
 from rewright.optimize.planning.costs import Machine
 from rewright.optimize.planning.plan import Plan
@@ -17,7 +18,7 @@ from rewright.optimize.printing.loops.context import Tiling
 from rewright.optimize.printing.loops.kernel import lower
 from rewright.optimize.printing.reference.renderer import module_text
 from rewright.optimize.running import building, reference, triton_launch
-from rewright.optimize.running.execution import TORCH, Runner, native
+from rewright.optimize.running.execution import Runner, native
 from rewright.optimize.running.isolation import Isolated
 
 Target = Literal["cpu", "cuda", "torch"]

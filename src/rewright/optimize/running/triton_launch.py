@@ -90,7 +90,7 @@ def _launch(kernel: Kernel, text: str, function: Any, fuses: bool, tune: bool) -
     grid = 1
     for loop in kernel.grid:
         grid *= loop.size
-    rows = kernel.rows.size if kernel.rows else 1
+    rows = kernel.row.size
     best: list[Tiles] = []
 
     def run(tiles: Tiles, tensors: Sequence[torch.Tensor]) -> None:

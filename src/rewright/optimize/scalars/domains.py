@@ -13,8 +13,8 @@ import torch
 
 from rewright import ops
 from rewright.analysis.values import facts_of
+from rewright.frontends.torch.operators import TORCH, constant, library
 from rewright.ir.graph import Graph, Node
-from rewright.optimize.running.execution import TORCH, constant, library
 
 
 @dataclass(frozen=True)

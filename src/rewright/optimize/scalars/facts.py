@@ -97,7 +97,7 @@ def facts_of_tensors(graph: Graph, *, defined: bool = False) -> list[Facts]:
     values = Values(graph, Setting(assumes=defined))
     for position, node in enumerate(graph.nodes):
         values.step(position)
-        if isinstance(node.op, (ops.Add, ops.Subtract)) and node.type.dtype.is_float:
+        if isinstance(node.op, ops.Additive) and node.type.dtype.is_float:
             masks = [_is_input(graph, p) for p in node.operands]
             if any(masks):
                 operands = [MASK if mask else values.facts[p] for mask, p in zip(masks, node.operands, strict=True)]

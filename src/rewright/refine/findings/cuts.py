@@ -80,8 +80,6 @@ def is_added_up_later(graph: Graph, position: int) -> bool:
 
 def _is_linear(graph: Graph, node: Node, read: int) -> bool:
     """Whether a node is linear in an operand; by what it sorts it is not."""
-    if isinstance(node.op, ops.Multiply | ops.Divide):
+    if isinstance(node.op, ops.Scaling):
         return any(isinstance(graph.nodes[laid_out(graph, p)].op, ops.Constant) for p in node.operands)
-    return isinstance(node.op, ops.Linear) or (
-        read in moved_operands(node) and not isinstance(node.op, ops.Sort | ops.TopK)
-    )
+    return isinstance(node.op, ops.Linear) or (read in moved_operands(node) and not isinstance(node.op, ops.Ordering))

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 
 from rewright import ops
 from rewright.analysis.moving import moved_operands
-from rewright.interp.counting import value_classes
+from rewright.interp.counting import ValueClasses
 from rewright.ir.graph import Graph, GraphBuilder, Node
 from rewright.ir.placement import RankProgram
 from rewright.ir.rebuilding import kept_places
@@ -91,7 +91,7 @@ def _indices(graph: Graph) -> Iterator[_Hope]:
 
     None of inputs whose negative numbers a program treats specially: labels that do not count are meant to be given.
     """
-    classes = value_classes(graph)
+    classes = ValueClasses(graph)
     sizes: dict[str, int] = {}
     for node in graph.nodes:
         size = _size(graph, node)

@@ -112,7 +112,7 @@ def _scalars(graph: Graph) -> list[bool]:
     """For every node whether it is one number, laid out."""
     found: list[bool] = []
     for node in graph.nodes:
-        is_number = isinstance(node.op, ops.Constant) and len(node.op.values) == 1
+        is_number = ops.splat(node.op) is not None
         found.append(is_number or (isinstance(node.op, LAYING_OUT) and found[node.operands[0]]))
     return found
 

@@ -23,7 +23,7 @@ def collect(sequential: Graph, program: RankProgram, schedule: Schedule) -> Axis
         for position, node in enumerate(graph.nodes):
             op = cast(TensorOperator, node.op)
             attributes.append(op.relate_sizes(space, [axes[p] for p in node.operands], axes[position]))
-            values.relate(position)
+            op.relate_counts(values, node.operands, position)
     for step in schedule:
         if isinstance(step, Meeting):
             _meet(space, program, step)

@@ -61,8 +61,9 @@ def further_sizes(graphs: Sequence[Graph]) -> list[dict[str, int]]:
 
 def _limits(graph: Graph) -> Iterator[int]:
     for node in graph.nodes:
-        if isinstance(node.op, ops.Constant) and node.type.dtype.is_integer and len(node.op.values) == 1:
-            yield from (int(v) for v in node.op.values if 1 < v <= _LONGEST)
+        value = ops.splat(node.op)
+        if value is not None and node.type.dtype.is_integer and 1 < value <= _LONGEST:
+            yield int(value)
     yield from (2**digits for digits in [shortest(graph, whole_nodes(graph))] if 2**digits <= _LONGEST)
 
 

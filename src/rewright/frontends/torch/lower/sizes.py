@@ -23,6 +23,8 @@ DTYPES: dict[torch.dtype, DType] = {
     torch.uint8: DType.U8,
     torch.bool: DType.BOOL,
 }
+TORCH = {dtype: kind for kind, dtype in DTYPES.items()}
+"""torch's name of every dtype."""
 
 
 def dtype_of(dtype: torch.dtype) -> DType:

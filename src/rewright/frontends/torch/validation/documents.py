@@ -13,7 +13,7 @@ import torch.fx
 from rewright.frontends.aten.lowering import is_known
 from rewright.frontends.graph_json.calls import GETITEM, part_types
 from rewright.frontends.graph_json.document import Document, Record, Ref, Word
-from rewright.frontends.torch.lower.sizes import DTYPES
+from rewright.frontends.torch.lower.sizes import TORCH
 from rewright.frontends.torch.traced import TracedProgram
 from rewright.frontends.torch.validation.calls import Calls
 from rewright.frontends.validation.record import Validation
@@ -21,7 +21,6 @@ from rewright.ir.dims import Dim, SizeExpr
 from rewright.ir.graph import NO_SPAN
 from rewright.ir.types import SourceSpan, TensorType
 
-_OWN = {dtype: own for own, dtype in DTYPES.items()}
 _UNKNOWN = "it is a graph in a file"
 """Why the whole program is not run."""
 
@@ -106,12 +105,12 @@ def _name(text: str) -> Any:
 
 
 def _tensor(kind: TensorType, stride: tuple[Dim, ...] | None) -> torch.Tensor | None:
-    if kind.dtype not in _OWN or not kind.is_static() or _has_symbols(stride or ()):
+    if kind.dtype not in TORCH or not kind.is_static() or _has_symbols(stride or ()):
         return None
     shape = [int(str(n)) for n in kind.shape]
     if stride is None:
-        return torch.empty(shape, dtype=_OWN[kind.dtype], device="meta")
-    return torch.empty_strided(shape, [int(str(n)) for n in stride], dtype=_OWN[kind.dtype], device="meta")
+        return torch.empty(shape, dtype=TORCH[kind.dtype], device="meta")
+    return torch.empty_strided(shape, [int(str(n)) for n in stride], dtype=TORCH[kind.dtype], device="meta")
 
 
 def _has_symbols(argument: Any) -> bool:

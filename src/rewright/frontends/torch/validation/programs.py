@@ -12,7 +12,7 @@ import torch
 
 from rewright import ops
 from rewright.frontends.torch.lower.nodes import operator_name
-from rewright.frontends.torch.lower.sizes import DTYPES
+from rewright.frontends.torch.lower.sizes import DTYPES, TORCH
 from rewright.frontends.torch.trace import Trace
 from rewright.frontends.torch.validation.checking import OPEN_AMONG_EQUALS
 from rewright.frontends.torch.validation.doubles import Doubles
@@ -155,8 +155,7 @@ def _eager(trace: Trace, inputs: Mapping[str, Array]) -> dict[str, Array]:
 
 def _in_own_dtypes(trace: Trace, graph: Graph, inputs: Mapping[str, Array]) -> dict[str, Array]:
     types = {name: graph.nodes[position].type.dtype for name, position in graph.inputs.items()}
-    dtypes = {own: dtype for dtype, own in DTYPES.items()}
-    return _run(trace, {name: _tensor(value).to(dtypes[types[name]]) for name, value in inputs.items()})
+    return _run(trace, {name: _tensor(value).to(TORCH[types[name]]) for name, value in inputs.items()})
 
 
 def _run(trace: Trace, tensors: Mapping[str, torch.Tensor]) -> dict[str, Array]:

@@ -53,19 +53,9 @@ class Context:
         return DType.F64 if self.kernel.is_wide else DType.F32
 
     @property
-    def row(self) -> str:
-        """The loop index of rows."""
-        return self.kernel.rows.name if self.kernel.rows else "row0"
-
-    @property
-    def rows(self) -> int:
-        """How many rows there are."""
-        return self.kernel.rows.size if self.kernel.rows else 1
-
-    @property
     def block(self) -> int:
         """Rows of a block."""
-        return min(self.tiling.rows, self.rows)
+        return min(self.tiling.rows, self.kernel.row.size)
 
     @property
     def features(self) -> int:

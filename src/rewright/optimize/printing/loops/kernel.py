@@ -41,18 +41,20 @@ def lower(graph: Graph, table: Table, kernel: Kernel, tiling: Tiling | None = No
     """A kernel as loops; ``prefix`` is put before its name."""
     k = Context(graph, table, kernel, tiling or choose_tiling(kernel))
     k.ranges.update({loop.name: (0, loop.size - 1) for loop in kernel.grid})
-    k.ranges[k.row] = (0, k.rows - 1)
+    k.ranges[k.kernel.row.name] = (0, k.kernel.row.size - 1)
     if kernel.features:
         k.ranges[kernel.features.name] = (0, kernel.features.size - 1)
     with k.scopes.block(*(loop.name for loop in kernel.grid)) as task, k.scopes.block() as block:
-        block.add(Let("rows", call("least", whole(k.block), call("subtract", whole(k.rows), FIRST)), DType.I64))
+        block.add(
+            Let("rows", call("least", whole(k.block), call("subtract", whole(k.kernel.row.size), FIRST)), DType.I64)
+        )
         for sweep in kernel.sweeps:
             _sweep(k, sweep)
         if kernel.finals:
             _finals(k)
     own, name = tuple(k.buffers), prefix + kernel.name
     found = arguments(graph, kernel)
-    return Function(name, found, kernel.grid, k.rows, k.block, own, task.body, block.body, k.real)
+    return Function(name, found, kernel.grid, k.kernel.row.size, k.block, own, task.body, block.body, k.real)
 
 
 def choose_tiling(kernel: Kernel) -> Tiling:
@@ -81,7 +83,7 @@ def _sweep(k: Context, sweep: Sweep) -> None:
         _stop(k, tile, sweep)
     block.add(Loop("begin", whole(sweep.lane.size), tile.body, step=whole(lanes)))
     if sweep.remainders:
-        with k.scopes.block(k.row) as row:
+        with k.scopes.block(k.kernel.row.name) as row:
             enter_row(k, row)
             settle(k, row, sweep)
         block.add(Loop("r", ROWS, row.body, note="means were estimated; what is left of them tells how well"))
@@ -91,7 +93,7 @@ def _sweep(k: Context, sweep: Sweep) -> None:
 def _bounds(k: Context, sweep: Sweep) -> Bounds:
     """The first and the last value of loop indices in a tile."""
     bounds: dict[str, tuple[Scalar, Scalar]] = {n: (Name(n), Name(n)) for n in k.ranges}
-    bounds[k.row] = FIRST, total(FIRST, ROWS, -1)
+    bounds[k.kernel.row.name] = FIRST, total(FIRST, ROWS, -1)
     bounds[sweep.lane.name] = BEGIN, total(BEGIN, COLUMNS, -1)
     return bounds
 
@@ -138,7 +140,7 @@ def _finals(k: Context) -> None:
     """What is stored once for a row."""
     feature = k.kernel.features
     is_wide = {s.tensor: feature is not None and feature.name in s.axes for s in k.kernel.finals}
-    with k.scopes.block(k.row) as row:
+    with k.scopes.block(k.kernel.row.name) as row:
         enter_row(k, row)
         for store in k.kernel.finals:
             if not is_wide[store.tensor]:

@@ -59,7 +59,7 @@ DEEP = Name("d")
 
 def row_counter(k: Context) -> Counter:
     """The rows of a block."""
-    return Counter(k.row, "r", ROWS, FIRST)
+    return Counter(k.kernel.row.name, "r", ROWS, FIRST)
 
 
 def lane_counter(sweep: Sweep) -> Counter:
@@ -93,7 +93,7 @@ def pack_tile(k: Context, tile: Scope, e: Expression, sweep: Sweep, inner: Axis,
     """
     width = inner.size if is_across else padded_size(inner.size)
     tiles, whole_tile = -(-sweep.lane.size // lanes), lanes * width
-    is_shared = k.rows > k.block and tiles * whole_tile * (8 if k.kernel.is_wide else 4) <= PACKED_LIMIT
+    is_shared = k.kernel.row.size > k.block and tiles * whole_tile * (8 if k.kernel.is_wide else 4) <= PACKED_LIMIT
     memory = k.buffer("tile", tiles * whole_tile if is_shared else whole_tile)
     name = k.scopes.fresh("packed")
     tile.add(View(name, memory, total((BEGIN, width)) if is_shared else Sum(()), k.real))
@@ -133,7 +133,7 @@ def hoist_values(
     lane, table = sweep.lane.name, k.table
 
     def is_fixed(e: Expression) -> bool:
-        return lane in e.free and k.row not in e.free and not any(map(is_state, walk(e)))
+        return lane in e.free and k.kernel.row.name not in e.free and not any(map(is_state, walk(e)))
 
     def inverse(e: Expression) -> Expression | None:
         if is_state(e):
@@ -149,7 +149,7 @@ def hoist_values(
     places: dict[int, Element] = {}
     stack = [*work.values(), *(w for w, _ in found.values())]
     seen: set[int] = set()
-    while stack and k.rows > 1:
+    while stack and k.kernel.row.size > 1:
         e = stack.pop()
         if e.number in seen:
             continue
@@ -173,4 +173,4 @@ def _runs_across(k: Context, e: Expression, lane: str) -> bool:
         return False
     place = offset(k.table, e.arguments, k.shape(e.tensor))
     steps = {str(atom): factor for atom, factor in place.terms}
-    return steps.get(k.row) == 1 and steps.get(lane, 0) not in (0, 1)
+    return steps.get(k.kernel.row.name) == 1 and steps.get(lane, 0) not in (0, 1)

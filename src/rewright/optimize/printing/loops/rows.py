@@ -36,7 +36,7 @@ from rewright.optimize.scalars.simplify import as_index
 
 def enter_row(k: Context, row: Scope) -> None:
     """The row index, and reductions that are finished."""
-    row.add(Let(k.row, total(FIRST, ROW), DType.I64))
+    row.add(Let(k.kernel.row.name, total(FIRST, ROW), DType.I64))
     for running in k.done:
         if running.factors is None:
             bind_state(k, row, running)
@@ -110,8 +110,8 @@ def simpler(k: Context, tile: Scope, sweep: Sweep, test: Test, taken: Iterable[E
 
 def _check(k: Context, sweep: Sweep, e: Expression, flag: Name) -> tuple[Statement, ...]:
     """Unset a flag where a value of a row, or of an element of the lane, is not finite."""
-    with k.scopes.block(k.row, sweep.lane.name) as inner:
-        has_rows = k.row in e.free or any(contains(e, r.value) for r in k.done)
+    with k.scopes.block(k.kernel.row.name, sweep.lane.name) as inner:
+        has_rows = k.kernel.row.name in e.free or any(contains(e, r.value) for r in k.done)
         has_lanes = sweep.lane.name in e.free
         if has_rows:
             enter_row(k, inner)

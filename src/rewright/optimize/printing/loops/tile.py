@@ -65,7 +65,7 @@ def lowered_tile(k: Context, sweep: Sweep, work: Work, lanes: int, left: Mapping
         shared = {r.value.number for r in sweep.running if r.is_shared}
         buffers = {n: k.buffer("weight", k.block * lanes) for n in weights if n not in shared}
         tile = Tile(sweep, work, lanes, products, weights, buffers, places)
-        with k.scopes.block(k.row) as row:
+        with k.scopes.block(k.kernel.row.name) as row:
             enter_row(k, row)
             _run_phases(k, tile, row)
         body.add(Loop("r", ROWS, row.body))
@@ -130,7 +130,7 @@ def _worth_keeping(k: Context, tile: Tile, values: Sequence[Expression]) -> dict
     same = {tile.bodies[e.number].number for r in tile.sweep.running if r.update.reset for e in r.update.depends}
     return {
         e.number: lane in e.free
-        and (k.row in e.free or e.number in products or e.number in same)
+        and (k.kernel.row.name in e.free or e.number in products or e.number in same)
         and is_costly(e, products)
         for e in walk(*values)
     }

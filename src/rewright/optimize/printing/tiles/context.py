@@ -99,16 +99,6 @@ class Context:
         """The table of expressions."""
         return self.plan.table
 
-    @property
-    def row(self) -> str:
-        """The loop index of rows."""
-        return self.kernel.rows.name if self.kernel.rows else "row0"
-
-    @property
-    def rows(self) -> int:
-        """How many rows there are."""
-        return self.kernel.rows.size if self.kernel.rows else 1
-
     def fresh(self, stem: str) -> str:
         """A new name."""
         return f"{stem}{next(self.numbers)}"

@@ -58,4 +58,4 @@ def _is_fixed(k: Context, argument: Expression, extent: int) -> bool:
     """Whether an index is one for the whole block of rows, inside of the tensor, and nothing is read for it."""
     index = as_index(argument)
     found = span(index, k.ranges) if index is not None and not argument.arguments else None
-    return found is not None and 0 <= found[0] <= found[1] < extent and k.row not in argument.free
+    return found is not None and 0 <= found[0] <= found[1] < extent and k.kernel.row.name not in argument.free

@@ -55,13 +55,14 @@ def lower(plan: Plan, kernel: Kernel) -> Function:
     k, c = Context(plan, kernel, Certain(plan)), Block()
     for loop in kernel.grid:
         k.ranges[loop.name], c.places[loop.name] = (0, loop.size - 1), Name(loop.name)
-    k.ranges[k.row] = (0, k.rows - 1)
-    c.places[k.row], c.ways[k.row] = Name(k.row), Way(0, FIRST, BLOCK_ROWS)
-    c.guards[k.row] = Name("row_in")
+    row = kernel.row
+    k.ranges[row.name] = (0, row.size - 1)
+    c.places[row.name], c.ways[row.name] = Name(row.name), Way(0, FIRST, BLOCK_ROWS)
+    c.guards[row.name] = Name("row_in")
     c.add(
         Let(ROWS.text, total(FIRST, call("arange", BLOCK_ROWS))),
-        Let(k.row, call("as_rows", ROWS)),
-        Let("row_in", _inside(k.row, k.rows, BLOCK_ROWS)),
+        Let(row.name, call("as_rows", ROWS)),
+        Let("row_in", _inside(row.name, row.size, BLOCK_ROWS)),
     )
     if (feature := kernel.features) is not None:
         k.ranges[feature.name] = (0, feature.size - 1)
@@ -71,7 +72,7 @@ def lower(plan: Plan, kernel: Kernel) -> Function:
     found = arguments(plan.graph, kernel)
     index = DType.I64 if any(k.is_huge(a.tensor) for a in found) else DType.I32
     is_reversed = any(is_longer_later)
-    return Function(kernel.name, found, kernel.grid, k.rows, 0, (), (), c.body, index=index, is_reversed=is_reversed)
+    return Function(kernel.name, found, kernel.grid, row.size, 0, (), (), c.body, index=index, is_reversed=is_reversed)
 
 
 def _inside(name: str, size: int, block: Name) -> Scalar:
@@ -189,9 +190,9 @@ def _put(k: Context, c: Block, store: Store) -> None:
     for axis, size in zip(reversed(store.axes), reversed(k.shape(store.tensor)), strict=True):
         terms += [(c.places[axis], stride)] if size > 1 or axis in c.ways else []
         stride *= size
-    guards = [g for n, g in c.guards.items() if n in store.axes or n == k.row]
+    guards = [g for n, g in c.guards.items() if n in store.axes or n == k.kernel.row.name]
     written = value(k, c, store.value)
-    axes = [c.places[n] for n in store.axes if n in c.ways and n != k.row]
+    axes = [c.places[n] for n in store.axes if n in c.ways and n != k.kernel.row.name]
     zero = Sum(tuple((axis, 0) for axis in (call("as_rows", ROWS), *axes)))
     if dtype is DType.BOOL:
         tile = call("and", written, call("is_zero", zero))

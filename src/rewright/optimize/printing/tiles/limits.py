@@ -78,7 +78,9 @@ class Limits:
         atoms = (a for one in self._skips for a in _enough(self.found.conditions[one[0]], one[1]))
         limits = ((atom, flag, self._limit(atom, flag)) for atom, flag in atoms)
         return any(
-            limit is not None and limit[0] == "high" and (Variable(self.k.row), -1) in _index(atom, flag).terms
+            limit is not None
+            and limit[0] == "high"
+            and (Variable(self.k.kernel.row.name), -1) in _index(atom, flag).terms
             for atom, flag, limit in limits
         )
 
@@ -156,7 +158,10 @@ class Limits:
     def _bounds(self) -> Bounds:
         """The first and the last value of indices in a tile."""
         bounds: dict[str, tuple[Scalar, Scalar]] = {g.name: (Name(g.name), Name(g.name)) for g in self.k.kernel.grid}
-        bounds[self.k.row] = FIRST, call("least", total(FIRST, BLOCK_ROWS, -1), whole(self.k.rows - 1))
+        bounds[self.k.kernel.row.name] = (
+            FIRST,
+            call("least", total(FIRST, BLOCK_ROWS, -1), whole(self.k.kernel.row.size - 1)),
+        )
         bounds[self.sweep.lane.name] = BEGIN, total(BEGIN, BLOCK_LANES, -1)
         return bounds
 
@@ -198,7 +203,7 @@ class Limits:
         if values is None:
             return None
         values = [e for e in values if not k.certain.finite(k.kernel, e)]
-        return None if any({k.row, self.sweep.lane.name} <= e.free for e in values) else values
+        return None if any({k.kernel.row.name, self.sweep.lane.name} <= e.free for e in values) else values
 
     def _all_finite(self, values: Iterable[Expression]) -> Name:
         """Whether values of the rows, and of all elements of the lane, are finite: a row without elements has none."""

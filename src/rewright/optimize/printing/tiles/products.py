@@ -70,7 +70,7 @@ def operand(k: Context, c: Block, e: Expression, upcast: DType = DType.F32) -> N
     """An operand of a product in the dtype that the matrix units take; the interpreter has none of 16 bits."""
     text = value(k, c, e)
     name = Name(k.fresh("operand"))
-    guards = [g for n, g in c.guards.items() if n in e.free and n != k.row]
+    guards = [g for n, g in c.guards.items() if n in e.free and n != k.kernel.row.name]
     if guards and e.op != "load":
         text = select(fold_left("and", guards), text, Number(0.0, DType.F32))
     is_narrow = e.dtype in (DType.F16, DType.BF16)
@@ -139,7 +139,7 @@ def accumulate(k: Context, c: Block, sweep: Sweep, running: Running) -> None:
 def _weights(k: Context, c: Block, sweep: Sweep, weight: Expression) -> Name:
     """The weights of a sum over features, zero for what the lane does not have."""
     text, name = value(k, c, weight), Name(k.fresh("weight"))
-    if not {k.row, sweep.lane.name} <= weight.free:
+    if not {k.kernel.row.name, sweep.lane.name} <= weight.free:
         text = call("add", text, call("zeros", BLOCK_ROWS, BLOCK_LANES))
     inside = c.guards.get(sweep.lane.name)
     c.add(Let(name.text, text if inside is None else select(inside, text, Number(0.0, DType.F32))))

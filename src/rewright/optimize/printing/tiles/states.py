@@ -124,7 +124,7 @@ def _reduced(k: Context, c: Block, sweep: Sweep, running: Running, source: Expre
     body, dtype = value(k, c, source), running.value.dtype
     if dtype is DType.BOOL:
         body = call("cast", body, dtype=DType.I32)
-    if not dtype.is_float or not {k.row, sweep.lane.name} <= source.free:
+    if not dtype.is_float or not {k.kernel.row.name, sweep.lane.name} <= source.free:
         kind = DType.F32 if dtype.is_float else state_dtype(dtype)  # indices are narrower than their states
         body = call("add", body, call("zeros", BLOCK_ROWS, BLOCK_LANES, dtype=kind))
     inside = c.guards.get(sweep.lane.name)
