@@ -19,7 +19,7 @@ from rewright.lifting.layers.induction import NotContracted
 from rewright.lifting.layers.stream import Walks
 from rewright.lifting.programs import UNKNOWN, BudgetExceeded, Lifted, Lifter
 from rewright.ops.agreement import CollectiveMismatch
-from rewright.proof.conditions import REALS
+from rewright.proof.conditions import REALS, is_of_type
 from rewright.refine.proof import Law, Proof
 from rewright.refine.relations.given import Given, Relations
 from rewright.refine.relations.inputs import input_values
@@ -182,7 +182,12 @@ def _lift(
     if numbered:
         _pair(proof, program)
         seconds["relate outputs"] = time.perf_counter() - started
-        proof.assumptions = [REALS, *_facts(lifter), *relations.assumptions, *_captured(sequential, program)]
+        proof.assumptions = [
+            REALS,
+            *_facts(lifter, sequential),
+            *relations.assumptions,
+            *_captured(sequential, program),
+        ]
         return proof
     for name in sequential.outputs:
         if name in stands:
@@ -204,7 +209,7 @@ def _lift(
     if stands:
         _repeat(proof, program, stands, expected)
     seconds["relate outputs"] = time.perf_counter() - started
-    proof.assumptions = [REALS, *_facts(lifter), *relations.assumptions, *_captured(sequential, program)]
+    proof.assumptions = [REALS, *_facts(lifter, sequential), *relations.assumptions, *_captured(sequential, program)]
     return proof
 
 
@@ -335,13 +340,15 @@ def _captured(sequential: Graph, program: RankProgram) -> list[str]:
     return list(dict.fromkeys(text for line in found for text in line.split("; ") if text))
 
 
-def _facts(lifter: Lifter) -> list[str]:
+def _facts(lifter: Lifter, sequential: Graph) -> list[str]:
     """The conditions on inputs under which the sequential program is defined, in words."""
     found: list[str] = []
     terms = lifter.algebra.terms
     for term, region in lifter.algebra.facts.known.items():
         if any(low is None and high is None for ((low, high),), _ in region):
             continue  # says nothing
+        if is_of_type(sequential, terms.label(term), region):
+            continue
         names = sorted(terms.inputs(term))
         what = " and ".join(names) if isinstance(terms.label(term), Input) else f"an index made of {', '.join(names)}"
         sets = " or ".join(_interval(low, high) for ((low, high),), _ in region)

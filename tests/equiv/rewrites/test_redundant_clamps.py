@@ -14,7 +14,7 @@ import rewright as rw
 from rewright.equiv.engine import equiv
 from rewright.equiv.rewrites.redundant_clamps import without_floors
 from rewright.ops import Maximum
-from tests.equiv.rewriting import rewritten
+from tests.equiv.rewriting import alone
 
 Tensor = torch.Tensor
 ARGUMENTS = torch.zeros(3, 8), torch.zeros(8)
@@ -56,7 +56,7 @@ def test_a_variance_in_one_pass_is_never_below_zero(name: str) -> None:
 @pytest.mark.parametrize("name", OTHER)
 def test_what_may_be_below_zero_keeps_its_maximum(name: str) -> None:
     graph = rw.capture(norm(name), ARGUMENTS)
-    (kept,) = rewritten(without_floors, [graph])
+    kept = alone(without_floors, graph)
     assert sum(isinstance(node.op, Maximum) for node in kept.nodes) == 1
 
 
@@ -64,5 +64,5 @@ def test_a_maximum_of_what_is_never_below_zero_is_none() -> None:
     def squares(x: Tensor) -> Tensor:
         return torch.relu(x * x)
 
-    (kept,) = rewritten(without_floors, [rw.capture(squares, ARGUMENTS[:1])])
+    kept = alone(without_floors, rw.capture(squares, ARGUMENTS[:1]))
     assert not any(isinstance(node.op, Maximum) for node in kept.nodes)

@@ -4,8 +4,8 @@
 ``exp(-c) exp(x)``. So a softmax is the same whatever is subtracted first, once or twice; a softmax that is divided by
 its sum over some chosen elements is the softmax of these; so is one that is multiplied by truth values and divided by
 its sum once more; and an element more in the sum, which is read nowhere,
-changes nothing of this. Where programs write such quotients in several ways, each gets the usual softmax: the largest
-element is subtracted. This is exact over the real numbers.
+changes nothing of this. Each gets the usual softmax: the largest element is subtracted. This is exact over the real
+numbers.
 """
 
 from __future__ import annotations
@@ -57,15 +57,10 @@ class _Share:
         return "exponential" in self.steps
 
 
-def shares_alike(drafts: Sequence[Draft]) -> tuple[Draft, ...]:
-    """The programs with quotients by the sum of their own row in one form.
-
-    They are returned as they are where all such quotients have one form already.
-    """
-    found = [_shares(graph, known) for graph, known in ((draft.graph, draft.facts) for draft in drafts)]
-    if len({share.steps for shares in found for share in shares.values() if share.steps}) < 2:
-        return tuple(drafts)
-    return tuple(_rewritten(draft, shares) for draft, shares in zip(drafts, found, strict=True))
+def with_softmax(draft: Draft) -> Draft:
+    """The program with the usual softmax for every quotient by the sum of its own row that is one."""
+    shares = {p: share for p, share in _shares(draft.graph, draft.facts).items() if share.steps not in ((), _USUAL)}
+    return _rewritten(draft, shares) if shares else draft
 
 
 def _shares(graph: Graph, known: Sequence[Facts]) -> dict[int, _Share]:
@@ -181,7 +176,7 @@ def _rewritten(draft: Draft, shares: dict[int, _Share]) -> Draft:
         share = shares.get(position)
         if position in names:
             places[position] = builder.input(names[position], node.op)
-        elif share is not None and share.steps not in ((), _USUAL):
+        elif share is not None:
             masked = _with_masks(builder, share, places)
             places[position] = _share_of(builder, share, masked, node)
         else:

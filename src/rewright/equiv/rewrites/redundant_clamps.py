@@ -6,8 +6,6 @@ so programs take zero then. Over the reals it never is.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from rewright import ops
 from rewright.ir.graph import GraphBuilder, Node
 from rewright.ops.facts import Facts
@@ -15,12 +13,8 @@ from rewright.proof.rewriting.parts import splat
 from rewright.refine.rewriting.drafts import Draft
 
 
-def without_floors(drafts: Sequence[Draft]) -> tuple[Draft, ...]:
-    """The programs without maxima with zero of what is never below it."""
-    return tuple(map(_lowered, drafts))
-
-
-def _lowered(draft: Draft) -> Draft:
+def without_floors(draft: Draft) -> Draft:
+    """The program without maxima with zero of what is never below it."""
     graph, known = draft.graph, draft.facts
     kept = {
         position: k
