@@ -49,6 +49,11 @@ class Ordering(TensorOperator):
 
     __slots__ = ()
     arity: ClassVar[int | None] = 1
+    result: SortResult
+
+    def along(self, rank: int) -> int:
+        """The axis of rows: the last one, where no attribute names it."""
+        return rank - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +64,9 @@ class Sort(Ordering):
     descending: bool
     result: SortResult
     name: ClassVar[str] = "sort"
+
+    def along(self, rank: int) -> int:
+        return self.dimension
 
     def infer(self, operands: Sequence[TensorType]) -> TensorType:
         check_count(self.name, operands, 1)

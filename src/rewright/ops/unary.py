@@ -30,6 +30,7 @@ class Negate(Unary, Linear):
     """``-x``."""
 
     scalar = rounding.NEGATE
+    falls_with = (0,)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,11 +15,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from rewright import ops
+from rewright.analysis.evenness import Evenness
 from rewright.analysis.rows import own_row
 from rewright.ir.graph import Graph, GraphBuilder, Node
 from rewright.ir.operator import Operator
 from rewright.ops.facts import Facts
-from rewright.proof.rewriting.filled import truth_values
+from rewright.proof.rewriting.program import truth_values
 from rewright.refine.rewriting.drafts import Draft
 
 _DEEPEST = 32
@@ -64,9 +65,9 @@ def with_softmax(draft: Draft) -> Draft:
 
 
 def _shares(graph: Graph, known: Sequence[Facts]) -> dict[int, _Share]:
-    truths = truth_values(graph)
+    truths, evenness = truth_values(graph), Evenness(graph)
     return {
-        position: _Reader(graph, known, truths, row).share(node.operands[0])
+        position: _Reader(graph, known, truths, evenness, row).share(node.operands[0])
         for position, node in enumerate(graph.nodes)
         if isinstance(node.op, ops.Divide)
         and node.type.dtype.is_float
@@ -81,6 +82,7 @@ class _Reader:
     graph: Graph
     known: Sequence[Facts]
     truths: Mapping[int, tuple[int, bool]]
+    evenness: Evenness
     axes: tuple[int, ...]
 
     def share(self, position: int) -> _Share:
@@ -107,7 +109,7 @@ class _Reader:
         """Truth values that a tensor is multiplied by, and what is multiplied by them."""
         for own, other in ((0, 1), (1, 0)) if isinstance(node.op, ops.Multiply) else ():
             position, layouts = node.operands[other], list[Operator]()
-            while isinstance(self.graph.nodes[position].op, ops.BroadcastInDim | ops.Reshape):
+            while isinstance(self.graph.nodes[position].op, ops.View):
                 layouts.append(self.graph.nodes[position].op)
                 position = self.graph.nodes[position].operands[0]
             if position in self.truths:
@@ -124,7 +126,7 @@ class _Reader:
             if (
                 self.known[factor].is_finite
                 and self.known[factor].is_positive
-                and self._is_even(factor, self.axes, _DEEPEST)
+                and self.evenness.is_even(factor, self.axes)
             ):
                 return "factor", node.operands[own]
         return "", None
@@ -137,26 +139,13 @@ class _Reader:
             return "own maximum", node.operands[0]
         for own, other in _pairs(node, ops.Subtract, ops.Add):
             shift = node.operands[other]
-            if self.known[shift].is_finite and self._is_even(shift, self.axes, _DEEPEST):
+            if self.known[shift].is_finite and self.evenness.is_even(shift, self.axes):
                 return "shift", node.operands[own]
         return "", None
 
     def _real(self, node: Node) -> int | None:
         source = node.operands[0]
         return source if self.graph.nodes[source].type.dtype.is_float and node.type.dtype.is_float else None
-
-    def _is_even(self, position: int, axes: Sequence[int], depth: int) -> bool:
-        """Whether all elements along some axes are one number."""
-        node = self.graph.nodes[position]
-        axes = [axis for axis in axes if node.type.shape[axis] != 1]
-        if not axes or (isinstance(node.op, ops.Constant) and len(node.op.values) == 1):
-            return True
-        if isinstance(node.op, ops.BroadcastInDim) and depth:
-            inner = [node.op.dimensions.index(axis) for axis in axes if axis in node.op.dimensions]
-            return self._is_even(node.operands[0], inner, depth - 1)
-        if isinstance(node.op, ops.Elementwise) and depth:
-            return all(self._is_even(p, axes, depth - 1) for p in node.operands)
-        return False
 
 
 def _pairs(node: Node, ordered: type[Operator], free: type[Operator]) -> tuple[tuple[int, int], ...]:

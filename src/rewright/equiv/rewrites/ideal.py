@@ -16,6 +16,7 @@ from fractions import Fraction
 import numpy as np
 
 from rewright import ops
+from rewright.analysis.evenness import splat
 from rewright.equiv.lemmas.building import values_of
 from rewright.equiv.rewrites.equal_masks import changing, core
 from rewright.equiv.rewrites.mask_values import fillings
@@ -24,7 +25,7 @@ from rewright.ir.graph import Graph, GraphBuilder, Node
 from rewright.ir.types import DType, TensorType
 from rewright.ops.base import Array
 from rewright.proof.rewriting.numbers.taken import EVERY_LOWEST, ROOTED, ROUNDING, are_close, as_infinity
-from rewright.proof.rewriting.parts import depends_on_inputs, splat
+from rewright.proof.rewriting.parts import depends_on_inputs
 from rewright.refine.rewriting.drafts import Draft, graphs_of
 
 _MOST_FOLDED = 4096

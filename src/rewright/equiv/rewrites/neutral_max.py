@@ -10,9 +10,9 @@ import math
 from collections.abc import Mapping, Sequence
 
 from rewright import ops
+from rewright.analysis.evenness import splat
 from rewright.ir.graph import Graph, GraphBuilder, Node
 from rewright.ops.facts import Facts, is_no_number
-from rewright.proof.rewriting.parts import splat
 from rewright.refine.rewriting.drafts import Draft
 
 _MOST_ROUNDS = 8

@@ -7,9 +7,9 @@ so programs take zero then. Over the reals it never is.
 from __future__ import annotations
 
 from rewright import ops
+from rewright.analysis.evenness import splat
 from rewright.ir.graph import GraphBuilder, Node
 from rewright.ops.facts import Facts
-from rewright.proof.rewriting.parts import splat
 from rewright.refine.rewriting.drafts import Draft
 
 
