@@ -24,9 +24,8 @@ from rewright.equiv.rewrites.canonical_softmax import with_softmax
 from rewright.equiv.rewrites.gather_to_sum import with_cases
 from rewright.equiv.rewrites.integer_casts import without_casts
 from rewright.equiv.rewrites.integer_tables import with_wholes
+from rewright.equiv.rewrites.local import with_rules
 from rewright.equiv.rewrites.mask_choices import with_masks_chosen
-from rewright.equiv.rewrites.neutral_max import without_starts
-from rewright.equiv.rewrites.redundant_clamps import without_floors
 from rewright.ir.digest import digest
 from rewright.ir.operator import Operator
 from rewright.refine.rewriting.drafts import Draft
@@ -61,10 +60,9 @@ WHOLE: Sequence[Rewrite] = (Rewrite("whole numbers that are made of no input are
 """Before numbers are those of the reals."""
 REAL: Sequence[Rewrite] = (
     _law("convolutions by few elements are sums of shifted products", "convolutions", ops.Convolution, proposed=True),
-    Rewrite("minus infinity is left out of maxima, and zero is what it leaves", without_starts, ops.Maximum),
     Rewrite("casts of whole numbers to integers and back are none", without_casts, ops.Convert),
     _law("absolute values are below maxima, and clamps behind what rounds", "orders", ops.Elementwise),
-    Rewrite("maxima with zero of what is never below it are none", without_floors, ops.Maximum),
+    Rewrite("maxima with minus infinity, and with zero of what is never below it, are none", with_rules, ops.Maximum),
     _law("what a choice never chooses is minus infinity", "fillings", ops.TopK),
     _law("what is written into zeros at the places of a choice is a sum", "places", ops.Scatter),
     _law("what is looked up at the places of a choice is what it chose", "picked", ops.Gather),
