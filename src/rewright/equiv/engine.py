@@ -158,7 +158,8 @@ def _judged(
     steps = Steps(Checked(prover.seconds, prover.why_open))
     bounds = known_ranges(left, captured, weights, values)
     prepare = partial(prepare_pair, left, captured, weights, values, held=bounds, counts=how.counts, steps=steps)
-    tried = _best_attempt(prepare, _Over(weights, deadline, budget, how, prover), started)
+    pair = _Pair(left, captured, weights, deadline, budget)
+    tried = _best_attempt(prepare, partial(_attempted, pair, prover, audit=how.audit), started)
     ready, pair, stages, swept, verdict = tried.ready, tried.pair, tried.stages, tried.swept, tried.verdict
     if ready.wraps:  # what integers without an end say is no more than a reason
         again = _judged(left, right, inputs, relations, pair.left_over(), replace(how, counts=True), prover)
@@ -196,17 +197,6 @@ def _judged(
 
 
 @dataclass(frozen=True)
-class _Over:
-    """What all attempts at a pair have in common."""
-
-    weights: WeightMap
-    deadline: float | None
-    budget: float | None
-    how: _How
-    prover: Prover
-
-
-@dataclass(frozen=True)
 class _Attempt:
     """The verdict on a pair in some form."""
 
@@ -217,38 +207,35 @@ class _Attempt:
     verdict: Verdict
 
 
-def _best_attempt(prepare: Callable[..., Prepared], over: _Over, started: float) -> _Attempt:
+def _best_attempt(prepare: Callable[..., Prepared], attempt_at: Callable[..., _Attempt], started: float) -> _Attempt:
     """The attempt at a pair; where values agree and that fails, one at the forms that are proposed, if it succeeds."""
-    first = _attempted(prepare(), over, started)
+    first, again = attempt_at(prepare(), started), time.perf_counter()
     if first.verdict.status != "unknown" or first.ready.wraps:
         return first
-    again = time.perf_counter()
     ready = prepare(proposed=True)
-    if all(one.graph == other.graph for one, other in zip(ready.drafts, first.ready.drafts, strict=True)):
-        return first
-    second = _attempted(ready, over, again)
+    is_same = all(one.graph == other.graph for one, other in zip(ready.drafts, first.ready.drafts, strict=True))
+    second = first if is_same else attempt_at(ready, again)
     if second.verdict.status != "proved":
         return first
     second.verdict.stats.seconds["first form"] = again - started
     return second
 
 
-def _attempted(ready: Prepared, over: _Over, started: float) -> _Attempt:
+def _attempted(pair: _Pair, prover: Prover, ready: Prepared, started: float, *, audit: bool) -> _Attempt:
     """The verdict on a pair that was prepared, after its unrecognised parts were proved piece by piece."""
-    pair = _Pair(ready.left, ready.right, over.weights, over.deadline, over.budget)
-    stages: list[Stage] = []
+    pair, stages = pair.of(ready), list[Stage]()
     if pair.is_single:
         stages.append(shared_masks(pair.left, pair.right.graphs[0]))
         pair = pair.with_stage(stages[0])
     preparing = time.perf_counter() - started
-    swept = pair.swept(over.prover)
+    swept = pair.swept(prover)
     sweeping = time.perf_counter() - started - preparing
     if swept is not None:
         stages.append(swept.stage)
         pair = pair.with_stage(swept.stage)
     stages = [stage for stage in _numbered(stages) if stage.splices]
     ready = ready.replacing([pair.left, *pair.right.graphs]) if stages else ready
-    verdict = pair.answered(audit=over.how.audit and not ready.wraps, locate=not pair.is_single)
+    verdict = pair.answered(audit=audit and not ready.wraps, locate=not pair.is_single)
     verdict.stats.seconds.update({"weights and constants": preparing, "lemmas": sweeping})
     return _Attempt(ready, pair, tuple(stages), swept, verdict)
 

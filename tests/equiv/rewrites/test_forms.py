@@ -60,7 +60,7 @@ def sides(name: str) -> Iterator[Graph]:
         yield rw.capture(side, pair.arguments)
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.does)
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
 def test_a_program_that_has_the_form_is_returned_as_it_is(row: Rewrite) -> None:
     for graph in programs():
         once = rewrite(Draft(graph), [row], proposed=True).graph

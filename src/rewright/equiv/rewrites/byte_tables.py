@@ -21,6 +21,7 @@ from rewright.ir.graph import Graph, GraphBuilder, Node
 from rewright.ir.types import DType, TensorType
 from rewright.ops.base import Array, array_dtype
 from rewright.ops.facts import integer_range
+from rewright.proof.rewriting.laws import as_maker
 from rewright.proof.rewriting.numbers.bytes import compute_for_numbers
 from rewright.proof.rewriting.parts import convert_node
 from rewright.refine.rewriting.drafts import Draft
@@ -56,14 +57,12 @@ def with_tables(draft: Draft, *, counts: bool = False) -> Draft:
         return draft
     tables = _tables(graph)
     last = {p: table for p, table in _last(graph, tables).items() if counts or table.fits}
-    places: dict[int, int] = {}
 
-    def make(builder: GraphBuilder, position: int, node: Node, operands: tuple[int, ...]) -> int | None:
-        places.update(zip(node.operands, operands, strict=True))
+    def make(builder: GraphBuilder, position: int, places: Mapping[int, int]) -> int | None:
         table = last.get(position)
         return None if table is None else _put(builder, places[table.leaf], table)
 
-    return draft.rebuild(make) if last else draft
+    return draft.rebuild(as_maker(graph, make)) if last else draft
 
 
 def _tables(graph: Graph) -> dict[int, _Table]:

@@ -17,9 +17,13 @@ from dataclasses import dataclass
 from rewright import ops
 from rewright.analysis.evenness import Evenness
 from rewright.analysis.rows import own_row
+from rewright.equiv.rewrites.layouts import lay_out, views_behind
 from rewright.ir.graph import Graph, GraphBuilder, Node
 from rewright.ir.operator import Operator
+from rewright.ir.types import DType, TensorType
 from rewright.ops.facts import Facts
+from rewright.proof.rewriting.laws import as_maker
+from rewright.proof.rewriting.parts import convert_node
 from rewright.proof.rewriting.program import truth_values
 from rewright.refine.rewriting.drafts import Draft
 
@@ -61,7 +65,12 @@ class _Share:
 def with_softmax(draft: Draft) -> Draft:
     """The program with the usual softmax for every quotient by the sum of its own row that is one."""
     shares = {p: share for p, share in _shares(draft.graph, draft.facts).items() if share.steps not in ((), _USUAL)}
-    return _rewritten(draft, shares) if shares else draft
+
+    def make(builder: GraphBuilder, position: int, places: Mapping[int, int]) -> int | None:
+        share = shares.get(position)
+        return None if share is None else _share_of(builder, share, places, draft.graph.nodes[position].type.dtype)
+
+    return draft.rebuild(as_maker(draft.graph, make)) if shares else draft
 
 
 def _shares(graph: Graph, known: Sequence[Facts]) -> dict[int, _Share]:
@@ -108,10 +117,7 @@ class _Reader:
     def _masked(self, node: Node) -> tuple[_Mask, int] | None:
         """Truth values that a tensor is multiplied by, and what is multiplied by them."""
         for own, other in ((0, 1), (1, 0)) if isinstance(node.op, ops.Multiply) else ():
-            position, layouts = node.operands[other], list[Operator]()
-            while isinstance(self.graph.nodes[position].op, ops.View):
-                layouts.append(self.graph.nodes[position].op)
-                position = self.graph.nodes[position].operands[0]
+            position, layouts = views_behind(self.graph.nodes.__getitem__, node.operands[other])
             if position in self.truths:
                 return _Mask(*self.truths[position], tuple(layouts)), node.operands[own]
         return None
@@ -155,44 +161,22 @@ def _pairs(node: Node, ordered: type[Operator], free: type[Operator]) -> tuple[t
     return ((0, 1), (1, 0)) if isinstance(node.op, free) else ()
 
 
-def _rewritten(draft: Draft, shares: dict[int, _Share]) -> Draft:
-    """The program with the usual softmax for every quotient that is one."""
-    graph = draft.graph
-    places: dict[int, int] = {}
-    names = {position: name for name, position in graph.inputs.items()}
-
-    def make(builder: GraphBuilder, position: int, node: Node, operands: tuple[int, ...]) -> int | None:
-        share = shares.get(position)
-        if position in names:
-            places[position] = builder.input(names[position], node.op)
-        elif share is not None:
-            masked = _with_masks(builder, share, places)
-            places[position] = _share_of(builder, share, masked, node)
-        else:
-            places[position] = builder.add(node.op, *operands)
-        return places[position]
-
-    return draft.rebuild(make)
-
-
 def _with_masks(builder: GraphBuilder, share: _Share, places: Mapping[int, int]) -> int:
     """Append the source of a row with minus infinity where its exponentials are multiplied by zero."""
     source = places[share.source]
     for mask in share.masks:
-        condition = places[mask.condition]
-        for layout in reversed(mask.layouts):
-            condition = builder.add(layout, condition)
+        condition = lay_out(builder, places[mask.condition], mask.layouts)
         minus_infinity = builder.add(ops.Constant(builder.type(source), (-math.inf,)))
         sides = (source, minus_infinity) if mask.holds else (minus_infinity, source)
         source = builder.add(ops.Select(), condition, *sides)
     return source
 
 
-def _share_of(builder: GraphBuilder, share: _Share, source: int, node: Node) -> int:
+def _share_of(builder: GraphBuilder, share: _Share, places: Mapping[int, int], dtype: DType) -> int:
     """Append what a tensor, or its exponential, has of the sum of its row."""
-    if builder.type(source).dtype is not node.type.dtype:
-        source = builder.add(ops.Convert(node.type.dtype), source)
+    source = _with_masks(builder, share, places)
     shape = builder.type(source).shape
+    source = convert_node(builder, source, TensorType(shape, dtype))
     kept = tuple(axis for axis in range(len(shape)) if axis not in share.axes)
 
     def along(position: int) -> int:

@@ -35,6 +35,7 @@ from rewright.refine.rewriting.drafts import Draft
 class Rewrite:
     """A program in another form; it is returned as it is where it has that form."""
 
+    name: str
     does: str
     apply: Callable[[Draft], Draft]
     about: type[Operator] = Operator
@@ -43,32 +44,32 @@ class Rewrite:
     """Whether it is tried only where there is no proof without it."""
 
 
-def _law(does: str, name: str, about: type[Operator], *, proposed: bool = False) -> Rewrite:
+def _law(name: str, does: str, about: type[Operator], *, proposed: bool = False) -> Rewrite:
     """What a law of the checker makes of all nodes that it says something of."""
-    return Rewrite(does, partial(Draft.by_law, name=name), about, proposed)
+    return Rewrite(name, does, partial(Draft.by_law, name=name), about, proposed)
 
 
 def before_counting(*, counts: bool) -> Sequence[Rewrite]:
     """Before arithmetic of short integers is written out, with which they count from the other end, or it is not."""
     return (
-        Rewrite("masks computed from truth values are choices between two numbers", with_masks_chosen),
-        Rewrite("functions of one byte are what their tables hold", partial(with_tables, counts=counts)),
+        Rewrite("masks", "masks computed from truth values are choices between two numbers", with_masks_chosen),
+        Rewrite("bytes", "functions of one byte are what their tables hold", partial(with_tables, counts=counts)),
     )
 
 
-WHOLE: Sequence[Rewrite] = (Rewrite("whole numbers that are made of no input are tables", with_wholes),)
+WHOLE: Sequence[Rewrite] = (Rewrite("whole", "whole numbers that are made of no input are tables", with_wholes),)
 """Before numbers are those of the reals."""
 REAL: Sequence[Rewrite] = (
-    _law("convolutions by few elements are sums of shifted products", "convolutions", ops.Convolution, proposed=True),
-    Rewrite("casts of whole numbers to integers and back are none", without_casts, ops.Convert),
-    _law("absolute values are below maxima, and clamps behind what rounds", "orders", ops.Elementwise),
-    Rewrite("maxima with minus infinity, and with zero of what is never below it, are none", with_rules, ops.Maximum),
-    _law("what a choice never chooses is minus infinity", "fillings", ops.TopK),
-    _law("what is written into zeros at the places of a choice is a sum", "places", ops.Scatter),
-    _law("what is looked up at the places of a choice is what it chose", "picked", ops.Gather),
-    _law("choices are in front of functions that keep the order", "growing", ops.TopK, proposed=True),
-    Rewrite("quotients by the sum of their own row are softmax", with_softmax, ops.Divide),
-    Rewrite("what is computed with chosen rows is a sum over all rows", with_cases, ops.Gather, proposed=True),
+    _law("convolutions", "convolutions by few elements are sums of shifted products", ops.Convolution, proposed=True),
+    Rewrite("casts", "casts of whole numbers to integers and back are none", without_casts, ops.Convert),
+    _law("orders", "absolute values are below maxima, and clamps behind what rounds", ops.Elementwise),
+    Rewrite("rules", "maxima with minus infinity, and of what is not below zero with zero, are none", with_rules),
+    _law("fillings", "what a choice never chooses is minus infinity", ops.TopK),
+    _law("places", "what is written into zeros at the places of a choice is a sum", ops.Scatter),
+    _law("picked", "what is looked up at the places of a choice is what it chose", ops.Gather),
+    _law("growing", "choices are in front of functions that keep the order", ops.TopK, proposed=True),
+    Rewrite("softmax", "quotients by the sum of their own row are softmax", with_softmax, ops.Divide),
+    Rewrite("rows", "what is computed with chosen rows is a sum over all rows", with_cases, ops.Gather, proposed=True),
 )
 """Of programs over the reals."""
 

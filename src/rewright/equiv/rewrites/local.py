@@ -12,11 +12,13 @@ is chosen is laid out in between.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 from rewright import ops
 from rewright.analysis.evenness import splat
-from rewright.ir.graph import GraphBuilder, Node
+from rewright.ir.graph import GraphBuilder
 from rewright.proof.rewriting.given import number
+from rewright.proof.rewriting.laws import as_maker
 from rewright.refine.rewriting.drafts import Draft
 from rewright.rules.library.arithmetic import RULES as ARITHMETIC
 from rewright.rules.pattern import floats, maximum
@@ -47,14 +49,13 @@ def with_rules(draft: Draft) -> Draft:
 def _applied(draft: Draft) -> Draft:
     graph, known = draft.graph, draft.facts
     begins = any(isinstance(node.op, ops.Constant) and node.op.values == (-math.inf,) for node in graph.nodes)
-    places: dict[int, int] = {}
 
     def number_at(position: int) -> float | None:
         value = splat(graph, position)
         return number(known[position]) if value is None else value
 
-    def make(builder: GraphBuilder, position: int, node: Node, operands: tuple[int, ...]) -> int | None:
-        places.update(zip(node.operands, operands, strict=True))
+    def make(builder: GraphBuilder, position: int, places: Mapping[int, int]) -> int | None:
+        node = graph.nodes[position]
         if not node.type.dtype.is_float or not isinstance(node.op, ops.TensorOperator):
             return None
         value = number(known[position]) if begins and splat(graph, position) is None else None
@@ -66,4 +67,4 @@ def _applied(draft: Draft) -> Draft:
                 return build_right(one, builder, node.type, {name: places[p] for name, p in bound.items()})
         return None
 
-    return draft.rebuild(make)
+    return draft.rebuild(as_maker(graph, make))
