@@ -182,12 +182,7 @@ def _lift(
     if numbered:
         _pair(proof, program)
         seconds["relate outputs"] = time.perf_counter() - started
-        proof.assumptions = [
-            REALS,
-            *_facts(lifter, sequential),
-            *relations.assumptions,
-            *_captured(sequential, program),
-        ]
+        proof.assumptions = _assumptions(lifter, relations, sequential, program)
         return proof
     for name in sequential.outputs:
         if name in stands:
@@ -209,7 +204,7 @@ def _lift(
     if stands:
         _repeat(proof, program, stands, expected)
     seconds["relate outputs"] = time.perf_counter() - started
-    proof.assumptions = [REALS, *_facts(lifter, sequential), *relations.assumptions, *_captured(sequential, program)]
+    proof.assumptions = _assumptions(lifter, relations, sequential, program)
     return proof
 
 
@@ -334,6 +329,11 @@ def _text(placement: Placement | None) -> str | None:
     return None if placement is None else str(placement)
 
 
+def _assumptions(lifter: Lifter, relations: Relations, sequential: Graph, program: RankProgram) -> list[str]:
+    """All that a proof assumes, in words."""
+    return [REALS, *_facts(lifter, sequential), *relations.assumptions, *_captured(sequential, program)]
+
+
 def _captured(sequential: Graph, program: RankProgram) -> list[str]:
     """The assumptions of the captures about sizes and options, without repetition."""
     found = [graph.metadata.get("assumptions", "") for graph in (sequential, *program.graphs)]
@@ -345,9 +345,8 @@ def _facts(lifter: Lifter, sequential: Graph) -> list[str]:
     found: list[str] = []
     terms = lifter.algebra.terms
     for term, region in lifter.algebra.facts.known.items():
-        if any(low is None and high is None for ((low, high),), _ in region):
-            continue  # says nothing
-        if is_of_type(sequential, terms.label(term), region):
+        says_nothing = any(low is None and high is None for ((low, high),), _ in region)
+        if says_nothing or is_of_type(sequential, terms.label(term), region):
             continue
         names = sorted(terms.inputs(term))
         what = " and ".join(names) if isinstance(terms.label(term), Input) else f"an index made of {', '.join(names)}"
