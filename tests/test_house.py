@@ -142,7 +142,7 @@ def operators_named(path: Path) -> set[str]:
     }
 
 
-MANY, DISPATCHING = 8, 8
+MANY, DISPATCHING = 8, 1
 """How many modules may ask about how many operators each, outside of ``ops`` and front ends; fewer is better."""
 
 

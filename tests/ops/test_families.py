@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from rewright import ops
 from rewright.ir.attributes import field_names
 from rewright.ir.types import DType, TensorType
-from rewright.ops.base import TensorOperator, array_dtype, identity_value
+from rewright.ops.base import Array, TensorOperator, array_dtype, identity_value
 from rewright.ops.facts import REAL, facts_between
 from rewright.ops.functions import FUNCTIONS
 from rewright.ops.functions.order import COMPARISONS
@@ -47,6 +48,51 @@ def test_a_layout_gives_the_places_of_elements(name: str, data: st.DataObject) -
 def test_a_view_reads_one_element_of_one_operand(name: str, data: st.DataObject) -> None:
     drawn = data.draw(CASES[name])
     assert isinstance(drawn.op.denote(drawn.types), Read)
+
+
+@pytest.mark.parametrize("name", [n for n in CASES if ops.REGISTRY[n].follows is not TensorOperator.follows])
+@settings(max_examples=40, deadline=None)
+@given(data=st.data())
+def test_operands_are_read_where_the_axes_are_that_they_follow(name: str, data: st.DataObject) -> None:
+    """Elements at one index of such an axis make results at that index alone, and equal ones make equal results."""
+    drawn = data.draw(CASES[name])
+    result = drawn.op.infer(drawn.types)
+    found = drawn.op.follows(drawn.types, result)
+    assert found is not None and [len(own) for own in found] == [operand.ndim for operand in drawn.operands]
+    whole = drawn.op.execute(drawn.operands)
+    for number, (operand, own) in enumerate(zip(drawn.operands, found, strict=True)):
+        for axis, to in enumerate(own):
+            if to is not None and operand.shape[axis] > 1:
+                assert operand.shape[axis] == whole.shape[to]
+                other = operand.copy()
+                other[(slice(None),) * axis + (0,)] = operand.take(1, axis)
+                changed = drawn.op.execute([*drawn.operands[:number], other, *drawn.operands[number + 1 :]])
+                assert np.array_equal(
+                    changed.take(range(1, whole.shape[to]), to),
+                    whole.take(range(1, whole.shape[to]), to),
+                    equal_nan=whole.dtype.kind == "f",
+                )
+    for to in range(result.rank):
+        even = [
+            _even_along(x, [a for a, at in enumerate(own) if at == to])
+            for x, own in zip(drawn.operands, found, strict=True)
+        ]
+        value = drawn.op.execute(even)
+        if value.size and all(
+            to is not None or n == 1
+            for x, own in zip(even, found, strict=True)
+            for n, to in zip(x.shape, own, strict=True)
+        ):
+            assert np.array_equal(
+                value, np.broadcast_to(value.take([0], to), value.shape), equal_nan=value.dtype.kind == "f"
+            )
+
+
+def _even_along(x: Array, axes: Sequence[int]) -> Array:
+    """An array whose elements along some axes are the first ones."""
+    for axis in axes:
+        x = np.broadcast_to(x.take([0], axis), x.shape) if x.size else x
+    return np.array(x)
 
 
 def shown(data: st.DataObject, name: str) -> tuple[list[int], range]:
@@ -154,6 +200,9 @@ def test_an_operator_grows_with_the_operands_that_it_names(name: str, data: st.D
     for own in op.grows_with([facts_between(0.25, 3) if positive else REAL] * count):
         found = op.execute([growing if k == own else np.full_like(growing, other) for k, other in enumerate(others)])
         assert (found[1:] > found[:-1]).all()
+    for own in op.falls_with:
+        found = op.execute([growing if k == own else np.full_like(growing, 0.5) for k in range(count)])
+        assert (found[1:] < found[:-1]).all()
 
 
 def test_what_grows_with_all_operands() -> None:

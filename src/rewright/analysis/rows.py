@@ -2,73 +2,11 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
-from dataclasses import replace
-
 from rewright import ops
-from rewright.analysis.variances import is_variance
-from rewright.ir.dims import Shape, at_most
+from rewright.analysis.evenness import follows_whole, splat
+from rewright.analysis.moving import laid_out
 from rewright.ir.graph import Graph, Node
-from rewright.ir.operator import Operator
-from rewright.ops.facts import Facts, meet
-
-
-def facts_of_rows(graph: Graph, node: Node, operands: Sequence[Facts], found: Facts, *, casts: bool = True) -> Facts:
-    """What is known of a node beyond its transfer function, where its operands are related to each other.
-
-    - ``x * x`` is not negative, nor is a mean of squares less the square of the mean.
-    - ``x - max(row of x)`` is at most zero, and ``x / sum(row of x)`` is at most one where x is not negative.
-    - a sum of ``exp(x - max(row of x))`` over the row is at least one: the largest element adds ``exp(0)``.
-
-    ``casts``: casts keep numbers, as over the reals; a machine may round the maximum to one below its row, and sums.
-    """
-    rule = _RULES.get(type(node.op))
-    return found if rule is None else rule(graph, node, operands, found, casts)
-
-
-def looks_around(node: Node) -> bool:
-    """Whether :func:`facts_of_rows` may read more of a node than operator, types and the facts of its operands."""
-    is_of_others = isinstance(node.op, ops.Multiply) and node.operands[0] != node.operands[1]
-    return type(node.op) in _RULES and not is_of_others
-
-
-def _product(graph: Graph, node: Node, operands: Sequence[Facts], found: Facts, casts: bool) -> Facts:
-    if node.operands[0] != node.operands[1]:
-        return found
-    return meet(found, replace(found, low=0, minus_infinity=False, nan=operands[0].nan))
-
-
-def _difference(graph: Graph, node: Node, operands: Sequence[Facts], found: Facts, casts: bool) -> Facts:
-    if node.operands[0] == node.operands[1] and operands[0].is_finite:
-        return replace(found, low=0, high=0, zero=True)
-    if is_by_own_row(graph, node, "maximum", casts=casts):
-        return meet(found, replace(found, high=0, plus_infinity=False))
-    if casts and node.type.dtype.is_float and is_variance(graph, node):
-        return meet(found, replace(found, low=0, minus_infinity=False))
-    return found
-
-
-def _quotient(graph: Graph, node: Node, operands: Sequence[Facts], found: Facts, casts: bool) -> Facts:
-    if not operands[0].is_nonnegative or not is_by_own_row(graph, node, "sum", casts=casts):
-        return found
-    return meet(found, replace(found, low=0, high=1, plus_infinity=False, minus_infinity=False))
-
-
-def _reduction(graph: Graph, node: Node, operands: Sequence[Facts], found: Facts, casts: bool) -> Facts:
-    op = node.op
-    if not isinstance(op, ops.Reduce) or op.kind != "sum" or not _has_one(graph, op, node.operands[0], casts=casts):
-        return found
-    return replace(found, low=max(found.low, 1), zero=False)
-
-
-_RULES: dict[type[Operator], Callable[[Graph, Node, Sequence[Facts], Facts, bool], Facts]] = {
-    ops.Multiply: _product,
-    ops.Subtract: _difference,
-    ops.Divide: _quotient,
-    ops.Reduce: _reduction,
-}
-"""What may be known of a node because of how its operands are related, by its operator."""
+from rewright.ops.base import identity_value
 
 
 def is_by_own_row(graph: Graph, node: Node, kind: str, *, casts: bool = True) -> bool:
@@ -90,49 +28,43 @@ def _own_reduction(graph: Graph, node: Node, kind: str, *, casts: bool) -> ops.R
         if isinstance(own.op, ops.Reduce):
             source = graph.nodes[own.operands[0]].type
             kept = [axis for axis in range(source.rank) if axis not in own.op.dimensions]
-            follows = all(label == a or source.shape[a] == 1 for a, label in zip(kept, labels, strict=True))
-            return own.op if own.op.kind == kind and own.operands[0] == node.operands[0] and follows else None
+            is_own = all(label == a or source.shape[a] == 1 for a, label in zip(kept, labels, strict=True))
+            return own.op if own.op.kind == kind and own.operands[0] == node.operands[0] and is_own else None
         if not own.operands:
             return None
         inner = own.operands[0]
-        before = graph.nodes[inner].type.shape
-        if isinstance(own.op, ops.Maximum) and kind == "maximum":
-            others = _but_minus_infinity(graph, own)
+        if isinstance(own.op, ops.Extremum) and own.op.name == kind:
+            others = _but_neutral(graph, own)
             if others is None:
                 return None
             inner = others
-        elif isinstance(own.op, ops.BroadcastInDim):
+        elif isinstance(own.op, ops.View):
+            found, shape = follows_whole(graph, own), graph.nodes[inner].type.shape
+            if found is None:
+                return None
             # An axis of size 1 that is stretched is the same all along, and follows nothing.
-            labels = [-1 if n == 1 else labels[a] for a, n in zip(own.op.dimensions, before, strict=True)]
-        elif isinstance(own.op, ops.Reshape) and _without_units(before) == _without_units(own.type.shape):
-            rest = iter([label for label, n in zip(labels, own.type.shape, strict=True) if n != 1])
-            labels = [-1 if n == 1 else next(rest) for n in before]
+            labels = [-1 if to is None or size == 1 else labels[to] for to, size in zip(found[0], shape, strict=True)]
         elif not casts or not isinstance(own.op, ops.Convert):
             return None
         position = inner
 
 
-def _but_minus_infinity(graph: Graph, node: Node) -> int | None:
-    """The operand of a maximum that is not the constant minus infinity, with which JAX begins a softmax's maximum."""
-    for k in (0, 1):
-        op = graph.nodes[node.operands[k]].op
-        if isinstance(op, ops.Constant) and set(op.values) == {-math.inf}:
-            return node.operands[1 - k]
-    return None
+def _but_neutral(graph: Graph, node: Node) -> int | None:
+    """The operand of an extremum that is not its neutral element, with which JAX begins a softmax's maximum."""
+    neutral = identity_value(node.op.name, node.type.dtype)
+    return next((node.operands[1 - k] for k in (0, 1) if splat(graph, node.operands[k]) == neutral), None)
 
 
-def _without_units(shape: Shape) -> list[object]:
-    return [n for n in shape if n != 1]
-
-
-def _has_one(graph: Graph, op: ops.Reduce, position: int, *, casts: bool) -> bool:
-    """Whether exponentials of a row less its largest element are added up along the row; an empty row adds nothing."""
-    inner = graph.nodes[position]
-    if not isinstance(inner.op, ops.Exponential):
+def is_sum_of_exponentials(graph: Graph, position: int, other: int) -> bool:
+    """Whether a tensor is the logarithm of a sum of another one's exponentials."""
+    logarithm = graph.nodes[laid_out(graph, other)]
+    if not isinstance(logarithm.op, ops.Log):
         return False
-    node = graph.nodes[inner.operands[0]]
-    if not isinstance(node.op, ops.Subtract) or own_row(graph, node, "maximum", casts=casts) != tuple(
-        sorted(op.dimensions)
-    ):
+    total = graph.nodes[laid_out(graph, logarithm.operands[0])]
+    if not isinstance(total.op, ops.Reduce) or total.op.kind != "sum":
         return False
-    return all(at_most(1, node.type.shape[axis]) is True for axis in op.dimensions)
+    power = graph.nodes[laid_out(graph, total.operands[0])]
+    if not isinstance(power.op, ops.Exponential):
+        return False
+    one, two = graph.nodes[power.operands[0]], graph.nodes[position]
+    return power.operands[0] == position or (one.op, one.operands) == (two.op, two.operands)

@@ -17,7 +17,7 @@ from types import MappingProxyType
 from rewright import ops
 from rewright.analysis.meetings import Meeting, Step, match_collectives
 from rewright.analysis.needs import assume_condition, condition, rounds_large
-from rewright.analysis.rows import facts_of_rows, looks_around
+from rewright.analysis.related import facts_of_rows, looks_around
 from rewright.analysis.support import Support
 from rewright.ir.graph import Graph, Node
 from rewright.ir.types import DType

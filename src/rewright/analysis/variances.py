@@ -12,10 +12,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from rewright import ops
+from rewright.analysis.evenness import splat
 from rewright.ir.graph import Graph, Node
 from rewright.ir.operator import Operator
-from rewright.ir.types import DType
-from rewright.ops.facts import integer_range
 
 
 @dataclass(frozen=True)
@@ -67,7 +66,7 @@ def _sum(graph: Graph, position: int) -> _Sum | None:
             if not number:
                 return None
             factor = factor / number if isinstance(node.op, ops.Divide) else factor * number
-        elif isinstance(node.op, ops.BroadcastInDim | ops.Reshape):
+        elif isinstance(node.op, ops.View):
             layout.append(node.op)
         elif not isinstance(node.op, ops.Convert):
             return None
@@ -76,13 +75,5 @@ def _sum(graph: Graph, position: int) -> _Sum | None:
 
 def _number(graph: Graph, position: int) -> Fraction | None:
     """The real number that all elements of a tensor of floats are; None where they are none."""
-    node = graph.nodes[position]
-    while isinstance(node.op, ops.BroadcastInDim | ops.Reshape) or (
-        isinstance(node.op, ops.Convert) and node.type.dtype.is_float
-    ):
-        node = graph.nodes[node.operands[0]]
-    if not isinstance(node.op, ops.Constant) or len(node.op.values) != 1 or node.type.dtype is DType.BOOL:
-        return None
-    (value,), dtype = node.op.values, node.type.dtype
-    low, high = (-math.inf, math.inf) if dtype.is_float else integer_range(dtype)
-    return Fraction(value) if math.isfinite(value) and low <= value <= high else None
+    value = splat(graph, position)
+    return None if value is None or not math.isfinite(value) else Fraction(value)

@@ -157,28 +157,16 @@ def _judged(
     unseen = dict.fromkeys(name for graph in named.graphs for name in buffers.not_seen(left, graph, given))
     steps = Steps(Checked(prover.seconds, prover.why_open))
     bounds = known_ranges(left, captured, weights, values)
-    ready = prepare_pair(left, captured, weights, values, held=bounds, counts=how.counts, steps=steps)
-    pair = _Pair(ready.left, ready.right, weights, deadline, budget)
-    stages: list[Stage] = []
-    if pair.is_single:
-        stages.append(shared_masks(pair.left, pair.right.graphs[0]))
-        pair = pair.with_stage(stages[0])
-    preparing = time.perf_counter() - started
-    swept = pair.swept(prover)
-    sweeping = time.perf_counter() - started - preparing
-    if swept is not None:
-        stages.append(swept.stage)
-        pair = pair.with_stage(swept.stage)
-    stages = [stage for stage in _numbered(stages) if stage.splices]
-    ready = ready.replacing([pair.left, *pair.right.graphs]) if stages else ready
-    verdict = pair.answered(audit=how.audit and not ready.wraps, locate=not pair.is_single)
-    verdict.stats.seconds.update({"weights and constants": preparing, "lemmas": sweeping})
+    prepare = partial(prepare_pair, left, captured, weights, values, held=bounds, counts=how.counts, steps=steps)
+    pair = _Pair(left, captured, weights, deadline, budget)
+    tried = _best_attempt(prepare, partial(_attempted, pair, prover, audit=how.audit), started)
+    ready, pair, stages, swept, verdict = tried.ready, tried.pair, tried.stages, tried.swept, tried.verdict
     if ready.wraps:  # what integers without an end say is no more than a reason
         again = _judged(left, right, inputs, relations, pair.left_over(), replace(how, counts=True), prover)
         if verdict.status != "proved" or again.status == "proved":
             return again
         verdict = replace(verdict, status="unknown", reason=ready.wraps, certify=None)
-    verdict = _certified(verdict, _Captured(left, captured, weights, ready, tuple(stages), steps), how.audit)
+    verdict = _certified(verdict, _Captured(left, captured, weights, ready, stages, steps), how.audit)
     verdict, twin = _told_apart(verdict, pair)
     verdict = _with_findings(verdict, pair, twin, ready, swept, prover if how.explain else None)
     doubt = _doubt(verdict, pair, _Captured(left, captured, weights, ready, (), steps), values)
@@ -206,6 +194,50 @@ def _judged(
     )
     equations = weights.equations()
     return Equivalence(**fields, equations=equations, lemmas=lemmas, rules=rules, left=pair.left, right=pair.right)
+
+
+@dataclass(frozen=True)
+class _Attempt:
+    """The verdict on a pair in some form."""
+
+    ready: Prepared
+    pair: _Pair
+    stages: tuple[Stage, ...]
+    swept: Swept | None
+    verdict: Verdict
+
+
+def _best_attempt(prepare: Callable[..., Prepared], attempt_at: Callable[..., _Attempt], started: float) -> _Attempt:
+    """The attempt at a pair; where values agree and that fails, one at the forms that are proposed, if it succeeds."""
+    first, again = attempt_at(prepare(), started), time.perf_counter()
+    if first.verdict.status != "unknown" or first.ready.wraps:
+        return first
+    ready = prepare(proposed=True)
+    is_same = all(one.graph == other.graph for one, other in zip(ready.drafts, first.ready.drafts, strict=True))
+    second = first if is_same else attempt_at(ready, again)
+    if second.verdict.status != "proved":
+        return first
+    second.verdict.stats.seconds["first form"] = again - started
+    return second
+
+
+def _attempted(pair: _Pair, prover: Prover, ready: Prepared, started: float, *, audit: bool) -> _Attempt:
+    """The verdict on a pair that was prepared, after its unrecognised parts were proved piece by piece."""
+    pair, stages = pair.of(ready), list[Stage]()
+    if pair.is_single:
+        stages.append(shared_masks(pair.left, pair.right.graphs[0]))
+        pair = pair.with_stage(stages[0])
+    preparing = time.perf_counter() - started
+    swept = pair.swept(prover)
+    sweeping = time.perf_counter() - started - preparing
+    if swept is not None:
+        stages.append(swept.stage)
+        pair = pair.with_stage(swept.stage)
+    stages = [stage for stage in _numbered(stages) if stage.splices]
+    ready = ready.replacing([pair.left, *pair.right.graphs]) if stages else ready
+    verdict = pair.answered(audit=audit and not ready.wraps, locate=not pair.is_single)
+    verdict.stats.seconds.update({"weights and constants": preparing, "lemmas": sweeping})
+    return _Attempt(ready, pair, tuple(stages), swept, verdict)
 
 
 def _run(verdict: Verdict, pair: _Pair, captured: _Captured, values: Values | None) -> Verdict:

@@ -12,23 +12,10 @@ from types import MappingProxyType
 from rewright.analysis.ends import Bound
 from rewright.analysis.obligations import sentences
 from rewright.equiv.inputs.weights import Side, WeightMap
-from rewright.equiv.rewrites.byte_tables import codes_alike
-from rewright.equiv.rewrites.canonical_softmax import shares_alike
-from rewright.equiv.rewrites.chosen_values import with_values
 from rewright.equiv.rewrites.computed_tables import with_computed
-from rewright.equiv.rewrites.gather_to_sum import cases_alike
+from rewright.equiv.rewrites.forms import REAL, WHOLE, before_counting, rewrite
 from rewright.equiv.rewrites.ideal import idealise
-from rewright.equiv.rewrites.integer_casts import without_casts
-from rewright.equiv.rewrites.integer_tables import with_wholes
-from rewright.equiv.rewrites.mask_choices import with_masks_chosen
-from rewright.equiv.rewrites.neutral_max import without_starts
 from rewright.equiv.rewrites.ranges import Ranges, describe
-from rewright.equiv.rewrites.redundant_clamps import without_floors
-from rewright.equiv.rewrites.round_clamp_commute import in_order
-from rewright.equiv.rewrites.scatter_to_sum import placed_alike
-from rewright.equiv.rewrites.short_convolutions import shifted_alike
-from rewright.equiv.rewrites.topk_masked_fill import filled_alike
-from rewright.equiv.rewrites.topk_monotone import chosen_alike
 from rewright.equiv.statement import Stated, Values, unify_inputs
 from rewright.ir.graph import Graph
 from rewright.ir.placement import RankProgram
@@ -92,27 +79,27 @@ def prepare_pair(
     *,
     held: Ranges = _ANY,
     counts: bool = False,
+    proposed: bool = False,
     steps: Steps | None = None,
 ) -> Prepared:
     """The map in front of the programs, tables that nothing relates as constants, and what rounding made put right.
 
     ``most`` is how much the rounding of a held table may explain, relative to its largest element. ``held`` are bounds
-    of inputs by name. With ``counts`` short integers count from the other end where they do not fit.
+    of inputs by name. With ``counts`` short integers count from the other end where they do not fit. With ``proposed``
+    programs get the forms that are tried only where there is no proof without them.
 
     Raises RewrightError for outputs of other shapes and for a map that is partial or contradicts itself.
     """
     base = unify_inputs(left, right, weights, values)
     # Before numbers that are made of numbers are put together, and once more for masks as they are read then.
-    first = with_computed([Draft(graph) for graph in base.graphs], most)
-    first = codes_alike([with_masks_chosen(draft) for draft in first])
+    forms = before_counting(counts=counts)
+    first = [rewrite(draft, forms) for draft in with_computed([Draft(graph) for graph in base.graphs], most)]
     written = tuple(graphs_of(first))
     ranges = {name: held[name] for name in wrapping_inputs(written) if name in held}
     wraps = "" if counts else wrapping(written, ranges)
-    whole = with_wholes([draft.insert_wrapping(ranges if counts else None) for draft in first])
+    whole = [rewrite(draft.insert_wrapping(ranges if counts else None), WHOLE) for draft in first]
     same = with_computed(idealise(whole, masks_choose=len(first) > 2), most)
-    same = [in_order(without_casts(without_starts(draft))) for draft in shifted_alike(same)]
-    drafts = placed_alike(cases_alike(shares_alike(chosen_alike(filled_alike(without_floors(same))))))
-    drafts = tuple(with_values(draft) for draft in drafts)
+    drafts = tuple(rewrite(draft, REAL, proposed=proposed) for draft in same)
     graphs = graphs_of(drafts)
     own = steps or Steps()
     numbers = taken_sentences(one for draft in drafts for one in own.premises(draft))

@@ -31,7 +31,7 @@ from rewright.ops.contraction import DotGeneral
 from rewright.ops.convolution import Convolution
 from rewright.ops.custom import CustomCall
 from rewright.ops.dynamic import DynamicSlice, DynamicUpdateSlice, Update
-from rewright.ops.elementwise import Convert, Elementwise, Homogeneous, Linear
+from rewright.ops.elementwise import Convert, Elementwise, Homogeneous, Limiting, Linear
 from rewright.ops.functions.order import COMPARISONS
 from rewright.ops.gather import Gather
 from rewright.ops.layout import (

@@ -24,6 +24,8 @@ Array = NDArray[Any]
 Real = type[np.float64] | type[np.float32]
 """The type in which an execution computes every float tensor, whatever its declared dtype."""
 ReductionKind = Literal["sum", "maximum", "minimum", "product", "and", "or"]
+Following = tuple[int | None, ...]
+"""By axis of an operand the axis of the result that it follows; None where there is none."""
 REDUCTION_KINDS: tuple[str, ...] = ("sum", "maximum", "minimum", "product", "and", "or")
 
 _INTEGERS: dict[DType, type[np.generic]] = {
@@ -102,6 +104,13 @@ class TensorOperator(Operator):
     def indexed(self, count: int) -> tuple[tuple[int, int], ...]:
         """Pairs (k, axis): operand k, of ``count``, holds places along an axis of operand 0; none by default."""
         return ()
+
+    def follows(self, operands: Sequence[TensorType], result: TensorType) -> tuple[Following, ...] | None:
+        """By operand and axis of it the result axis at whose index it is read, and nowhere else; None: at any places.
+
+        No other axis of that operand is read elsewhere for another index along it. Nothing is said by default.
+        """
+        return None
 
     def facts(self, operands: Sequence[Facts], types: Sequence[TensorType], result: TensorType) -> Facts:
         """What the result's elements may be where the operands' elements are what is known of them.

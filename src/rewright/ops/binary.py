@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from rewright.ir.types import TensorType
 from rewright.ops.counts import Counts
-from rewright.ops.elementwise import Elementwise, Homogeneous, Linear
+from rewright.ops.elementwise import Elementwise, Homogeneous, Limiting, Linear
 from rewright.ops.facts import Facts
 from rewright.ops.functions import arithmetic, logic, order, powers, special, transcendental
 
@@ -36,7 +36,7 @@ class Scaling(Binary):
     __slots__ = ()
 
 
-class Extremum(Monoid, Homogeneous):
+class Extremum(Monoid, Limiting):
     """The larger or the smaller one of two operands."""
 
     __slots__ = ()
@@ -66,6 +66,7 @@ class Subtract(Additive):
     """``x - y``."""
 
     scalar = arithmetic.SUBTRACT
+    falls_with = (1,)
 
     def grows_with(self, operands: Sequence[Facts]) -> tuple[int, ...]:
         return (0,) if operands[1].is_finite else ()

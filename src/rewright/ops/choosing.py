@@ -10,7 +10,7 @@ from rewright.ir.errors import TypeMismatch
 from rewright.ir.types import DType, TensorType
 from rewright.ops.base import Array, Real, check_same_dtype
 from rewright.ops.counts import Counts
-from rewright.ops.elementwise import Elementwise, Homogeneous
+from rewright.ops.elementwise import Elementwise, Homogeneous, Limiting
 from rewright.ops.facts import Facts
 from rewright.ops.functions import order
 from rewright.ops.functions.record import Direction, ScalarFunction
@@ -68,7 +68,7 @@ class Select(Elementwise):
 
 
 @dataclass(frozen=True, slots=True)
-class Clamp(Homogeneous):
+class Clamp(Limiting):
     """``min(max(x, low), high)``; operands (low, x, high)."""
 
     scalar = order.CLAMP

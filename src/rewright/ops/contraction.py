@@ -13,7 +13,17 @@ from rewright.ir.dims import product
 from rewright.ir.errors import TypeMismatch
 from rewright.ir.operator import Unsupported
 from rewright.ir.types import DType, TensorType
-from rewright.ops.base import Array, Real, TensorOperator, binder, check_axes, check_count, check_same_dtype, fold_over
+from rewright.ops.base import (
+    Array,
+    Following,
+    Real,
+    TensorOperator,
+    binder,
+    check_axes,
+    check_count,
+    check_same_dtype,
+    fold_over,
+)
 from rewright.ops.facts import Facts, multiply, repeated_sum
 from rewright.ops.sizes import Attributes, Axes, Sizes, same_each
 from rewright.terms.index import Index
@@ -81,6 +91,13 @@ class DotGeneral(TensorOperator):
         kept = [*(left[a] for a in (*self.lhs_batch, *free[0])), *(right[b] for b in free[1])]
         same_each(sizes, kept, result)
         return {}
+
+    def follows(self, operands: Sequence[TensorType], result: TensorType) -> tuple[Following, ...]:
+        left, right = operands
+        frees, count = self.free_axes(left.rank, right.rank), len(self.lhs_batch)
+        rows = {axis: k for k, axis in enumerate((*self.lhs_batch, *frees[0]))}
+        columns = dict(zip((*self.rhs_batch, *frees[1]), (*range(count), *range(len(rows), result.rank)), strict=True))
+        return tuple(map(rows.get, range(left.rank))), tuple(map(columns.get, range(right.rank)))
 
     def compute(self, operands: Sequence[Array], real: Real) -> Array:
         left, right = operands

@@ -10,7 +10,7 @@ from typing import ClassVar
 from rewright.ir.errors import TypeMismatch
 from rewright.ir.operator import Unsupported
 from rewright.ir.types import DType, TensorType
-from rewright.ops.base import Array, Real, TensorOperator, array_dtype, check_count, check_same_dtype
+from rewright.ops.base import Array, Following, Real, TensorOperator, array_dtype, check_count, check_same_dtype
 from rewright.ops.counts import Counts
 from rewright.ops.facts import Facts, fits, of_dtype, whole_limit
 from rewright.ops.functions.intervals import convert_facts, integral
@@ -77,6 +77,9 @@ class Elementwise(TensorOperator):
         else:
             super().relate_counts(counts, operands, result)
 
+    def follows(self, operands: Sequence[TensorType], result: TensorType) -> tuple[Following, ...]:
+        return (tuple(range(result.rank)),) * len(operands)
+
     def compute(self, operands: Sequence[Array], real: Real) -> Array:
         record = self.scalar if self.integer is None or operands[0].dtype.kind == "f" else self.integer
         assert record is not None, "what has no record is computed by its class"
@@ -104,6 +107,9 @@ class Elementwise(TensorOperator):
         record = self.record(DType.F64)
         return (0,) if record is not None and record.is_increasing else ()
 
+    falls_with: ClassVar[tuple[int, ...]] = ()
+    """The operands in which it is strictly decreasing, whatever real numbers the others are."""
+
 
 class Homogeneous(Elementwise):
     """All operands, and a result that is a number, count one thing: so many times as many give so many times as many.
@@ -115,6 +121,12 @@ class Homogeneous(Elementwise):
 
     def relate_counts(self, counts: Counts, operands: Sequence[int], result: int) -> None:
         counts.same([result, *operands])
+
+
+class Limiting(Homogeneous):
+    """One of its operands, by their order: it is no smaller where one of them is larger."""
+
+    __slots__ = ()
 
 
 class Linear(Homogeneous):

@@ -15,6 +15,7 @@ from rewright.ir.types import TensorType
 from rewright.ops.base import (
     Array,
     Demand,
+    Following,
     Real,
     TensorOperator,
     check_axes,
@@ -90,6 +91,10 @@ class BroadcastInDim(Lossless):
                 sizes.same(source, result[axis])
         return {"shape": tuple(map(sizes.whole, result))}
 
+    def follows(self, operands: Sequence[TensorType], result: TensorType) -> tuple[Following, ...]:
+        sizes = zip(self.dimensions, operands[0].shape, strict=True)
+        return (tuple(d if size == self.shape[d] else None for d, size in sizes),)
+
     def compute(self, operands: Sequence[Array], real: Real) -> Array:
         shape = static(self.name, self.shape)
         placed = [1] * len(shape)
@@ -129,6 +134,10 @@ class Reshape(Rearrangement):
         sizes.regroup(operands[0], result)
         return {"shape": tuple(map(sizes.whole, result))}
 
+    def follows(self, operands: Sequence[TensorType], result: TensorType) -> tuple[Following, ...]:
+        before, after = (_places(shape) for shape in (operands[0].shape, self.shape))
+        return (tuple(after.index(place) if place in after else None for place in before),)
+
     def compute(self, operands: Sequence[Array], real: Real) -> Array:
         return operands[0].reshape(static(self.name, self.shape))
 
@@ -139,6 +148,12 @@ class Reshape(Rearrangement):
 
     def resize(self, operands: Sequence[TensorType], axis: int, size: Dim) -> Reshape:
         return Reshape(replace_size(self.shape, axis, size))
+
+
+def _places(shape: Shape) -> list[tuple[Dim, Dim, int]]:
+    """By axis how many elements are in front of it and along it, and how many axes of which this holds are before."""
+    ends = [(product(shape[:axis]), size) for axis, size in enumerate(shape)]
+    return [(*end, ends[:axis].count(end)) for axis, end in enumerate(ends)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +173,9 @@ class Transpose(Rearrangement):
     def relate_sizes(self, sizes: Sizes, operands: Sequence[Axes], result: Axes) -> Attributes:
         same_each(sizes, [operands[0][axis] for axis in self.permutation], result)
         return {}
+
+    def follows(self, operands: Sequence[TensorType], result: TensorType) -> tuple[Following, ...]:
+        return (tuple(map(self.permutation.index, range(result.rank))),)
 
     def compute(self, operands: Sequence[Array], real: Real) -> Array:
         return operands[0].transpose(self.permutation)
@@ -201,6 +219,10 @@ class Slice(View):
         cut = zip(result, operands[0], self.start, self.limit, self.stride, strict=True)
         start, limit = zip(*(sizes.slice(*axis) for axis in cut), strict=True) if result else ((), ())
         return {"start": start, "limit": limit}
+
+    def follows(self, operands: Sequence[TensorType], result: TensorType) -> tuple[Following, ...]:
+        axes = enumerate(zip(operands[0].shape, result.shape, self.stride, strict=True))
+        return (tuple(axis if size == whole and step == 1 else None for axis, (whole, size, step) in axes),)
 
     def compute(self, operands: Sequence[Array], real: Real) -> Array:
         start, limit = static(self.name, self.start), static(self.name, self.limit)

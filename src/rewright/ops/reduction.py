@@ -17,6 +17,7 @@ from rewright.ops.base import (
     Array,
     Combining,
     Demand,
+    Following,
     Real,
     ReductionKind,
     binder,
@@ -58,6 +59,10 @@ class Reduce(Combining):
         kept = [source for axis, source in enumerate(operands[0]) if axis not in self.dimensions]
         same_each(sizes, kept, result)
         return {}
+
+    def follows(self, operands: Sequence[TensorType], result: TensorType) -> tuple[Following, ...]:
+        kept = [axis for axis in range(operands[0].rank) if axis not in self.dimensions]
+        return (tuple(kept.index(axis) if axis in kept else None for axis in range(operands[0].rank)),)
 
     def compute(self, operands: Sequence[Array], real: Real) -> Array:
         return reduce_axes(self.kind, operands[0], self.dimensions)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -51,12 +51,16 @@ class Ordering(TensorOperator):
 
     __slots__ = ()
     arity: ClassVar[int | None] = 1
-    result: Any
+    result: SortResult
 
     @property
     @abstractmethod
     def axis(self) -> int:
         """The axis that elements are ordered along; -1 is the last one."""
+
+    def along(self, rank: int) -> int:
+        """The axis of rows, counted from the first one."""
+        return self.axis % rank
 
     def relate_counts(self, counts: Counts, operands: Sequence[int], result: int) -> None:
         super().relate_counts(counts, operands, result)

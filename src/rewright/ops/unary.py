@@ -36,6 +36,7 @@ class Negate(Unary, Linear):
     """``-x``."""
 
     scalar = rounding.NEGATE
+    falls_with = (0,)
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from rewright.ir.dims import Dim
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 from rewright.ir.memory import pause_garbage_collection
-from rewright.ops.facts import Facts, facts_between
+from rewright.ops.facts import REAL, Facts, facts_between, of_dtype
 from rewright.proof.certificate import RangeFact
 from rewright.proof.forms import at_least
 
@@ -75,6 +75,14 @@ def conditions(asked: Open, claims: Claims) -> tuple[str, ...]:
 def _is_shared(one: Obligation, others: Sequence[Obligation], claims: Claims) -> bool:
     """Whether the other side computes the same elements by the same operator."""
     return any(_covers(other, one, claims) for other in others)
+
+
+def is_of_type(graph: Graph, term: object, allowed: Region) -> bool:
+    """Whether an input's type says what a fact says: an unsigned byte lies in [0, 256)."""
+    position = graph.inputs.get(term.name) if isinstance(term, Input) else None
+    known = within(allowed) if position is not None and len(allowed) == 1 else None
+    own = REAL if position is None else of_dtype(graph.nodes[position].type.dtype)
+    return known is not None and known.low <= own.low and own.high <= known.high
 
 
 def known_inputs(facts: Sequence[RangeFact], terms: Sequence[Definition], graph: Graph) -> Mapping[str, Facts]:

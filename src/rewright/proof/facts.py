@@ -9,7 +9,7 @@ from rewright.claims.language import Definition, Index, Input, Opaque, Table
 from rewright.ir.dims import Dim, SizeExpr
 from rewright.ir.graph import Graph, Node
 from rewright.proof.certificate import RangeFact
-from rewright.proof.conditions import REALS, Claims, Open, conditions, known_inputs, open_obligations
+from rewright.proof.conditions import REALS, Claims, Open, conditions, is_of_type, known_inputs, open_obligations
 from rewright.proof.forms import at_least
 from rewright.proof.lemma import allowed_guards, known_of, size_of
 from rewright.proof.meaning import Meaning, of_elements
@@ -41,7 +41,8 @@ def assumptions(
     known = known_inputs(facts, terms, graphs[0])
     if asked is None or not asked.is_about(graphs, known, summed):
         asked = open_obligations(graphs, known, summed)
-    wanted = [REALS, *(assumption(fact, terms) for fact in facts), *conditions(asked, claims)]
+    said = [fact for fact in facts if not is_of_type(graphs[0], terms[fact.term].content, fact.allowed)]
+    wanted = [REALS, *(assumption(fact, terms) for fact in said), *conditions(asked, claims)]
     if any(_looks(node) for graph in graphs[1:] for node in graph.nodes):
         wanted.append(RANKS_IN_RANGE)
     for graph in graphs:

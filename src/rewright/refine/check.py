@@ -20,7 +20,7 @@ from rewright.lifting.layers.stream import Walks
 from rewright.lifting.programs import UNKNOWN, BudgetExceeded, Lifted, Lifter
 from rewright.lifting.terms.forms import USUAL, Forms
 from rewright.ops.agreement import CollectiveMismatch
-from rewright.proof.conditions import REALS
+from rewright.proof.conditions import REALS, is_of_type
 from rewright.refine.proof import Proof
 from rewright.refine.relations.given import Given, Relations
 from rewright.refine.relations.inputs import input_values
@@ -373,16 +373,17 @@ def _assumed(proof: Proof, program: RankProgram, relations: Relations) -> list[s
     """What a proof assumes: of numbers, of indices, of inputs, and of sizes and options as these were captured."""
     found = [graph.metadata.get("assumptions", "") for graph in (proof.sequential.graph, *program.graphs)]
     captured = dict.fromkeys(text for line in found for text in line.split("; ") if text)
-    return [REALS, *_facts(proof.lifter), *relations.assumptions, *captured]
+    return [REALS, *_facts(proof.lifter, proof.sequential.graph), *relations.assumptions, *captured]
 
 
-def _facts(lifter: Lifter) -> list[str]:
+def _facts(lifter: Lifter, sequential: Graph) -> list[str]:
     """The conditions on inputs under which the sequential program is defined, in words."""
     found: list[str] = []
     terms = lifter.algebra.terms
     for term, region in lifter.algebra.facts.known.items():
-        if any(low is None and high is None for ((low, high),), _ in region):
-            continue  # says nothing
+        says_nothing = any(low is None and high is None for ((low, high),), _ in region)
+        if says_nothing or is_of_type(sequential, terms.label(term), region):
+            continue
         names = sorted(terms.inputs(term))
         what = " and ".join(names) if isinstance(terms.label(term), Input) else f"an index made of {', '.join(names)}"
         sets = " or ".join(_interval(low, high) for ((low, high),), _ in region)

@@ -12,11 +12,10 @@ import torch
 
 import rewright as rw
 from rewright.equiv.engine import equiv
-from rewright.equiv.rewrites.byte_tables import codes_alike
+from rewright.equiv.rewrites.byte_tables import with_tables
 from rewright.interp.program import run
 from rewright.ir.graph import Graph
-from rewright.refine.rewriting.drafts import Draft
-from tests.equiv.rewriting import rewritten
+from tests.equiv.rewriting import alone
 
 Code = Callable[[torch.Tensor], torch.Tensor]
 
@@ -144,7 +143,7 @@ def test_what_only_rounding_makes_a_whole_number_is_no_table() -> None:
         return (w.float() * 100).tanh()
 
     graph = program(saturated, lambda w: torch.where(w > 3, w.float(), -torch.inf).exp(), torch.uint8)
-    assert any(node.op.name == "tanh" for node in codes_alike([Draft(graph)])[0].graph.nodes)
+    assert any(node.op.name == "tanh" for node in alone(with_tables, graph).nodes)
 
 
 def test_functions_compute_what_they_computed() -> None:
@@ -157,8 +156,6 @@ def test_functions_compute_what_they_computed() -> None:
     for dtype in (torch.int8, torch.uint8):
         codes = torch.arange(256, dtype=torch.int16).to(dtype).reshape(4, 64)
         graph = rw.capture(odd, (codes,))
-        other = rewritten(codes_alike, [rw.capture(lambda w: (w & 1).float() + (w & 3).float() * 2, (codes,)), graph])[
-            1
-        ]
+        other = alone(with_tables, graph)
         before, after = (run(g, {"w": codes.numpy()})["output"] for g in (graph, other))
         assert (before == after).all()

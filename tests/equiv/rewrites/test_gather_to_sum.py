@@ -13,10 +13,10 @@ from torch.nn.functional import silu
 
 import rewright as rw
 from rewright.equiv.engine import equiv
-from rewright.equiv.rewrites.gather_to_sum import cases_alike
+from rewright.equiv.rewrites.gather_to_sum import with_cases
 from rewright.interp.program import run
 from rewright.ir.graph import Graph
-from tests.equiv.rewriting import rewritten
+from tests.equiv.rewriting import alone
 
 Mixture = Callable[[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]
 _EXPERTS, _CHOSEN = 3, 2
@@ -86,7 +86,7 @@ def test_sums_over_all_rows_are_what_was_looked_up() -> None:
         return first.sum((1, 3)) * values + second[:, :2] + meeting.sum(1) + up[places].flatten(1, 2)[:, 5:7, 0]
 
     graph = program(many)
-    summed = rewritten(cases_alike, [program(over_all), graph])[1]
+    summed = alone(with_cases, graph)
     generator = torch.Generator().manual_seed(0)
     names = list(graph.inputs)
     values = {n: torch.randn(s, generator=generator).numpy() for n, s in zip(names, _SHAPES, strict=True)}

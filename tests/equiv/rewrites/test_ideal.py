@@ -12,7 +12,8 @@ from rewright.ir.graph import Graph, GraphBuilder
 from rewright.ir.operator import Operator
 from rewright.ir.types import DType, TensorType
 from rewright.proof.rewriting.numbers.taken import FOLDED, INVERSES, MASKS
-from tests.equiv.rewriting import rewritten, taken
+from rewright.refine.rewriting.drafts import Draft, graphs_of
+from tests.equiv.rewriting import taken
 
 KIND = TensorType((2,), DType.F32)
 
@@ -31,7 +32,8 @@ class Ideal:
 
 
 def ideal_of(graphs: Sequence[Graph]) -> Ideal:
-    return Ideal(rewritten(idealise, graphs), taken(idealise, graphs))
+    drafts = idealise([Draft(graph) for graph in graphs])
+    return Ideal(tuple(graphs_of(drafts)), taken(drafts))
 
 
 def constants(graph: Graph) -> list[float]:

@@ -15,7 +15,8 @@ import torch.nn.functional as functional
 import rewright as rw
 from rewright.equiv.engine import Equivalence, equiv
 from rewright.equiv.rewrites.integer_tables import with_wholes
-from tests.equiv.rewriting import rewritten, taken
+from rewright.refine.rewriting.drafts import Draft
+from tests.equiv.rewriting import alone, taken
 
 Tensor = torch.Tensor
 LENGTH, BUCKETS, FARTHEST = 9, 8, 16
@@ -81,9 +82,9 @@ def test_other_buckets(buckets: Callable[[], Tensor]) -> None:
 
 def test_what_rounding_takes_from_a_whole_number_is_said() -> None:
     graph = rw.capture(attention(lambda: difference_of_logarithms(apart())), ARGUMENTS)
-    (written,) = rewritten(with_wholes, [graph])
-    assert len(written) < len(graph)
-    assert any("stands for" in text for text in taken(with_wholes, [graph]))
+    written = with_wholes(Draft(graph))
+    assert len(written.graph) < len(graph)
+    assert any("stands for" in text for text in taken([written]))
 
 
 def test_what_an_infinite_number_is_cut_off_to_is_not_known() -> None:
@@ -91,7 +92,7 @@ def test_what_an_infinite_number_is_cut_off_to_is_not_known() -> None:
         return scores + w[torch.log(torch.arange(LENGTH).float()).long().clamp(0, 7)][:, 0]
 
     graph = rw.capture(open_ended, ARGUMENTS)
-    assert rewritten(with_wholes, [graph]) == (graph,)
+    assert alone(with_wholes, graph) is graph
 
 
 @pytest.mark.parametrize(

@@ -139,3 +139,15 @@ def test_rewritings_are_read_as_they_were_written() -> None:
     table = rewriting_table(written)
     assert len(table["lemmas"]) == 2
     assert rewritings_of(json.loads(json.dumps(table))) == written
+
+
+def test_a_byte_without_an_end_is_not_one_of_256_numbers() -> None:
+    """``x % 256`` is x for each number of a byte, and is what counts it from the other end where it has no end."""
+
+    def counted(b: Side) -> int:
+        wide = b.of(ops.Convert(DType.I64), b.read("x", I8))
+        return b.of(ops.Convert(DType.I8), b.of(ops.Remainder(), wide, b.number(256, I64)))
+
+    byte = side(lambda b: b.read("x", I8))
+    assert why_not(byte, side(counted), NUMBERS, counts=False) is None
+    assert why_not(byte, side(counted), NUMBERS, counts=True) is not None

@@ -2,64 +2,33 @@
 
 A number of 8 bits is one of a few, so that such a function is a table of what it gives for each of them, computed
 as the numbers of its types count. Functions of one table are one function, however bits are masked, shifted and moved:
-all of them are written as the first one is, in the left program before the right one. Where one table is another one
-times a number and plus a number, and floats come of it, it is written so.
+``w & 15`` and ``w % 16`` are both looked up in the table of whole numbers 0, 1, .., 15, 0, 1, .., times a number and
+plus a number where there are such; what only counts the code itself is the code. A function in which a number
+does not fit its type counts from the other end there. Where proofs take it not to, it stays as it is.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Union
 
 import numpy as np
 
 from rewright import ops
-from rewright.ir.dims import Shape
 from rewright.ir.graph import Graph, GraphBuilder, Node
-from rewright.ir.operator import Operator
 from rewright.ir.types import DType, TensorType
 from rewright.ops.base import Array, array_dtype
 from rewright.ops.facts import integer_range
+from rewright.proof.rewriting.laws import as_maker
 from rewright.proof.rewriting.numbers.bytes import compute_for_numbers
 from rewright.proof.rewriting.parts import convert_node
 from rewright.refine.rewriting.drafts import Draft
 
 _CODES = frozenset({DType.I8, DType.U8})
+_BITS = (ops.Bitwise, ops.Not)
 _WHOLE = 1 << 40
-
-
-@dataclass(frozen=True)
-class _Number:
-    """A number for every element."""
-
-    value: float | int | bool
-    dtype: DType
-
-
-@dataclass(frozen=True)
-class _Code:
-    """The code itself."""
-
-
-@dataclass(frozen=True)
-class _Looked:
-    """What a table holds at a function of the code."""
-
-    table: ops.Constant
-    place: _Function
-
-
-@dataclass(frozen=True)
-class _Applied:
-    """An operator on functions of the code."""
-
-    op: Operator
-    operands: tuple[_Function, ...]
-
-
-_Function = Union[_Number, _Code, _Applied, _Looked]
 
 
 @dataclass(frozen=True)
@@ -68,51 +37,41 @@ class _Table:
 
     leaf: int
     values: Array
-    function: _Function
+    whole: Array
+    """The same where whole numbers have no end."""
     dtype: DType
 
-
-@dataclass(frozen=True)
-class _Known:
-    """The first function of a table."""
-
-    function: _Function
-    dtype: DType
-    first: Fraction
-    step: Fraction
-    """Its first number, and by how much the next other one is more."""
+    @property
+    def fits(self) -> bool:
+        """Whether a machine's numbers are those that have no end."""
+        return np.array_equal(self.values, self.whole)
 
 
-def codes_alike(drafts: Sequence[Draft]) -> tuple[Draft, ...]:
-    """The programs with functions of one table written alike; those without bytes are returned as they are."""
-    if not any(node.type.dtype in _CODES for draft in drafts for node in draft.graph.nodes):
-        return tuple(drafts)
-    known: dict[object, _Known] = {}
-    return tuple(_written(draft, known) for draft in drafts)
+def with_tables(draft: Draft, *, counts: bool = False) -> Draft:
+    """The program with its functions of bytes as what is looked up in their tables.
 
-
-def _written(draft: Draft, known: dict[object, _Known]) -> Draft:
-    """The program with functions as they are ``known``, which learns those that are new."""
+    With ``counts`` short integers count from the other end, and functions in which they do are tables, too.
+    """
     graph = draft.graph
+    if not any(node.type.dtype in _CODES for node in graph.nodes):
+        return draft
     tables = _tables(graph)
-    last = _last(graph, tables)
-    places: dict[int, int] = {}
+    last = {p: table for p, table in _last(graph, tables).items() if counts or table.fits}
 
-    def make(builder: GraphBuilder, position: int, node: Node, operands: tuple[int, ...]) -> int | None:
-        places.update(zip(node.operands, operands, strict=True))
+    def make(builder: GraphBuilder, position: int, places: Mapping[int, int]) -> int | None:
         table = last.get(position)
-        return None if table is None else _put(builder, places[table.leaf], table, known)
+        return None if table is None else _put(builder, places[table.leaf], table)
 
-    return draft.rebuild(make) if last else draft
+    return draft.rebuild(as_maker(graph, make)) if last else draft
 
 
 def _tables(graph: Graph) -> dict[int, _Table]:
     """All nodes that are functions of one byte, and of numbers."""
     found: dict[int, _Table] = {}
-    numbers: dict[int, _Number] = {}
+    numbers: dict[int, Array] = {}
     for position, node in enumerate(graph.nodes):
         if isinstance(node.op, ops.Constant) and len(node.op.values) == 1:
-            numbers[position] = _Number(node.op.values[0], node.type.dtype)
+            numbers[position] = np.array(node.op.values, array_dtype(node.type.dtype))
         elif isinstance(node.op, ops.View) and node.operands[0] in numbers:
             numbers[position] = numbers[node.operands[0]]
         elif isinstance(node.op, ops.Gather):
@@ -123,34 +82,46 @@ def _tables(graph: Graph) -> dict[int, _Table]:
             if table is not None and table.leaf >= 0:
                 found[position] = table
             elif table is not None:
-                numbers[position] = _Number(table.values[0].item(), node.type.dtype)
+                numbers[position] = table.values
     return found
 
 
 def _table(
-    graph: Graph, op: ops.Elementwise, node: Node, known: Mapping[int, _Table], numbers: Mapping[int, _Number]
+    graph: Graph, op: ops.Elementwise, node: Node, known: Mapping[int, _Table], numbers: Mapping[int, Array]
 ) -> _Table | None:
     """A node as a function, of the leaf -1 where it is a number; None where it is one of several tensors or inexact."""
     leaves: set[int] = set()
-    parts: list[tuple[Array, _Function]] = []
+    parts: list[Array] = []
+    endless: list[Array] = []
     for operand in node.operands:
         kind = graph.nodes[operand].type
         if operand in numbers:
-            parts.append((np.array([numbers[operand].value], array_dtype(kind.dtype)), numbers[operand]))
+            parts.append(numbers[operand])
+            endless.append(numbers[operand])
         elif operand in known:
             leaves.add(known[operand].leaf)
-            parts.append((known[operand].values, known[operand].function))
+            parts.append(known[operand].values)
+            endless.append(known[operand].whole)
         elif kind.dtype in _CODES:
             low, high = integer_range(kind.dtype)
             leaves.add(operand)
-            parts.append((np.arange(low, high + 1).astype(array_dtype(kind.dtype)), _Code()))
+            parts.append(np.arange(low, high + 1).astype(array_dtype(kind.dtype)))
+            endless.append(parts[-1])
         else:
             return None
-    values = compute_for_numbers(graph, op, node, [values for values, _ in parts]) if len(leaves) <= 1 else None
+    values = compute_for_numbers(graph, op, node, parts) if len(leaves) <= 1 else None
     if values is None or not np.isfinite(values).all():
         return None
-    function = _Applied(node.op, tuple(part for _, part in parts))
-    return _Table(leaves.pop() if leaves else -1, values, function, node.type.dtype)
+    return _Table(leaves.pop() if leaves else -1, values, _whole(op, node, endless, values), node.type.dtype)
+
+
+def _whole(op: ops.Elementwise, node: Node, operands: list[Array], values: Array) -> Array:
+    """What an operator gives where whole numbers have no end; bits are those of a machine."""
+    if isinstance(op, _BITS):
+        return values
+    if isinstance(op, ops.Convert) and node.type.dtype.is_integer:
+        return np.trunc(operands[0]).astype(np.int64)
+    return op.execute([one.astype(np.int64) if one.dtype.kind in "iu" else one for one in operands])
 
 
 def _looked(graph: Graph, node: Node, known: Mapping[int, _Table]) -> _Table | None:
@@ -164,7 +135,8 @@ def _looked(graph: Graph, node: Node, known: Mapping[int, _Table]) -> _Table | N
     in_range = place.values.dtype.kind in "iu" and 0 <= place.values.min() <= place.values.max() < count
     if count != table.type.shape[0] or not is_plain or not in_range or not np.isfinite(values).all():
         return None
-    return _Table(place.leaf, values[place.values], _Looked(table.op, place.function), node.type.dtype)
+    held = values[place.values]
+    return _Table(place.leaf, held, held if place.fits else np.full(len(held), np.nan), node.type.dtype)
 
 
 def _last(graph: Graph, tables: dict[int, _Table]) -> dict[int, _Table]:
@@ -178,22 +150,40 @@ def _last(graph: Graph, tables: dict[int, _Table]) -> dict[int, _Table]:
     return found
 
 
-def _put(builder: GraphBuilder, leaf: int, table: _Table, known: dict[object, _Known]) -> int:
-    """A function of a node, as the first one of its table is written."""
-    kind = builder.type(leaf)
+def _put(builder: GraphBuilder, leaf: int, table: _Table) -> int:
+    """A function of a node, by its table: whole numbers without a common factor from zero on, scaled and moved."""
     exact = [Fraction(v) for v in table.values.tolist()]
-    first = exact[0]
-    step = next((value - first for value in exact if value != first), Fraction(0))
-    own = _Known(table.function, table.dtype, first, step)
-    key = kind.dtype, table.dtype is DType.BOOL, tuple((value - first) / (step or 1) for value in exact)
-    code = _Known(_Code(), kind.dtype, Fraction(integer_range(kind.dtype)[0]), Fraction(1))
-    alike = known.setdefault(key, code if key[-1] == tuple(range(len(exact))) else own)
-    times = step / alike.step if step else Fraction(1)
-    more = first - times * alike.first
-    if (times, more) != (1, 0) and not (table.dtype.is_float and _is_float(times, more)):
-        alike, times, more = known.setdefault((*key, times, more), own), Fraction(1), Fraction(0)
-    place = convert_node(builder, _built(builder, leaf, alike.function), TensorType(kind.shape, table.dtype))
-    return _moved(builder, place, times, more)
+    first, step, low = exact[0], _step(exact), integer_range(builder.type(leaf).dtype)[0]
+    if table.dtype is DType.BOOL or (table.dtype.is_float and not _is_float(step, first)):
+        kind = DType.F32 if table.dtype.is_float else table.dtype
+        return _as(builder, _looked_up(builder, leaf, kind, table.values.tolist()), table.dtype)
+    counts = [int((value - first) / step) for value in exact]
+    if counts == list(range(len(exact))):
+        place, first = leaf, first - step * low
+    else:
+        place = _looked_up(builder, leaf, DType.I64, counts)
+    wide = _as(builder, place, table.dtype if table.dtype.is_float else DType.I64)
+    return _as(builder, _moved(builder, wide, step, first), table.dtype)
+
+
+def _as(builder: GraphBuilder, position: int, dtype: DType) -> int:
+    return convert_node(builder, position, TensorType(builder.type(position).shape, dtype))
+
+
+def _looked_up(builder: GraphBuilder, leaf: int, dtype: DType, values: Sequence[float | int | bool]) -> int:
+    """What a table says of every code, the first of it being about the least one."""
+    shape, low = builder.type(leaf).shape, integer_range(builder.type(leaf).dtype)[0]
+    index = _moved(builder, _as(builder, leaf, DType.I64), Fraction(1), Fraction(-low))
+    row = builder.add(ops.Constant(TensorType((len(values),), dtype), tuple(values)))
+    return builder.add(ops.Gather((), (0,), (), (), (0,), len(shape), (1,)), row, index)
+
+
+def _step(exact: list[Fraction]) -> Fraction:
+    """The largest number that divides all differences to the first one, with the sign of the first of them."""
+    apart = [value - exact[0] for value in exact if value != exact[0]]
+    below = math.lcm(*(one.denominator for one in apart))
+    common = Fraction(math.gcd(*(int(one * below) for one in apart)), below)
+    return (common if apart[0] > 0 else -common) if apart else Fraction(1)
 
 
 def _is_float(*numbers: Fraction) -> bool:
@@ -203,31 +193,14 @@ def _is_float(*numbers: Fraction) -> bool:
 
 
 def _moved(builder: GraphBuilder, place: int, times: Fraction, more: Fraction) -> int:
+    """A tensor times a number and plus a number, in its own type."""
     kind = builder.type(place)
+
+    def number(value: Fraction | int) -> int:
+        return builder.add(ops.Constant(kind, (float(value) if kind.dtype.is_float else int(value),)))
+
     if times.numerator != 1:
-        place = builder.add(ops.Multiply(), place, builder.add(ops.Constant(kind, (float(times.numerator),))))
+        place = builder.add(ops.Multiply(), place, number(times.numerator))
     if times.denominator != 1:
-        place = builder.add(ops.Divide(), place, builder.add(ops.Constant(kind, (float(times.denominator),))))
-    return builder.add(ops.Add(), place, builder.add(ops.Constant(kind, (float(more),)))) if more else place
-
-
-def _built(builder: GraphBuilder, leaf: int, function: _Function) -> int:
-    """A function of a node."""
-    shape: Shape = builder.type(leaf).shape
-    places: dict[int, int] = {}
-
-    def build(part: _Function) -> int:
-        if id(part) not in places:
-            if isinstance(part, _Code):
-                places[id(part)] = leaf
-            elif isinstance(part, _Looked):
-                index, table = build(part.place), builder.add(part.table)
-                op = ops.Gather((), (0,), (), (), (0,), len(shape), (1,))
-                places[id(part)] = builder.add(op, table, index)
-            elif isinstance(part, _Number):
-                places[id(part)] = builder.add(ops.Constant(TensorType(shape, part.dtype), (part.value,)))
-            else:
-                places[id(part)] = builder.add(part.op, *(build(operand) for operand in part.operands))
-        return places[id(part)]
-
-    return build(function)
+        place = builder.add(ops.Divide(), place, number(times.denominator))
+    return builder.add(ops.Add(), place, number(more)) if more else place

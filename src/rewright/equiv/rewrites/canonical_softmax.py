@@ -4,8 +4,8 @@
 ``exp(-c) exp(x)``. So a softmax is the same whatever is subtracted first, once or twice; a softmax that is divided by
 its sum over some chosen elements is the softmax of these; so is one that is multiplied by truth values and divided by
 its sum once more; and an element more in the sum, which is read nowhere,
-changes nothing of this. Where programs write such quotients in several ways, each gets the usual softmax: the largest
-element is subtracted. This is exact over the real numbers.
+changes nothing of this. Each gets the usual softmax: the largest element is subtracted. This is exact over the real
+numbers.
 """
 
 from __future__ import annotations
@@ -15,11 +15,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from rewright import ops
+from rewright.analysis.evenness import Evenness
 from rewright.analysis.rows import own_row
+from rewright.equiv.rewrites.layouts import lay_out, views_behind
 from rewright.ir.graph import Graph, GraphBuilder, Node
 from rewright.ir.operator import Operator
+from rewright.ir.types import DType, TensorType
 from rewright.ops.facts import Facts
-from rewright.proof.rewriting.filled import truth_values
+from rewright.proof.rewriting.laws import as_maker
+from rewright.proof.rewriting.parts import convert_node
+from rewright.proof.rewriting.program import truth_values
 from rewright.refine.rewriting.drafts import Draft
 
 _DEEPEST = 32
@@ -57,21 +62,21 @@ class _Share:
         return "exponential" in self.steps
 
 
-def shares_alike(drafts: Sequence[Draft]) -> tuple[Draft, ...]:
-    """The programs with quotients by the sum of their own row in one form.
+def with_softmax(draft: Draft) -> Draft:
+    """The program with the usual softmax for every quotient by the sum of its own row that is one."""
+    shares = {p: share for p, share in _shares(draft.graph, draft.facts).items() if share.steps not in ((), _USUAL)}
 
-    They are returned as they are where all such quotients have one form already.
-    """
-    found = [_shares(graph, known) for graph, known in ((draft.graph, draft.facts) for draft in drafts)]
-    if len({share.steps for shares in found for share in shares.values() if share.steps}) < 2:
-        return tuple(drafts)
-    return tuple(_rewritten(draft, shares) for draft, shares in zip(drafts, found, strict=True))
+    def make(builder: GraphBuilder, position: int, places: Mapping[int, int]) -> int | None:
+        share = shares.get(position)
+        return None if share is None else _share_of(builder, share, places, draft.graph.nodes[position].type.dtype)
+
+    return draft.rebuild(as_maker(draft.graph, make)) if shares else draft
 
 
 def _shares(graph: Graph, known: Sequence[Facts]) -> dict[int, _Share]:
-    truths = truth_values(graph)
+    truths, evenness = truth_values(graph), Evenness(graph)
     return {
-        position: _Reader(graph, known, truths, row).share(node.operands[0])
+        position: _Reader(graph, known, truths, evenness, row).share(node.operands[0])
         for position, node in enumerate(graph.nodes)
         if isinstance(node.op, ops.Divide)
         and node.type.dtype.is_float
@@ -86,6 +91,7 @@ class _Reader:
     graph: Graph
     known: Sequence[Facts]
     truths: Mapping[int, tuple[int, bool]]
+    evenness: Evenness
     axes: tuple[int, ...]
 
     def share(self, position: int) -> _Share:
@@ -111,10 +117,7 @@ class _Reader:
     def _masked(self, node: Node) -> tuple[_Mask, int] | None:
         """Truth values that a tensor is multiplied by, and what is multiplied by them."""
         for own, other in ((0, 1), (1, 0)) if isinstance(node.op, ops.Multiply) else ():
-            position, layouts = node.operands[other], list[Operator]()
-            while isinstance(self.graph.nodes[position].op, ops.BroadcastInDim | ops.Reshape):
-                layouts.append(self.graph.nodes[position].op)
-                position = self.graph.nodes[position].operands[0]
+            position, layouts = views_behind(self.graph.nodes.__getitem__, node.operands[other])
             if position in self.truths:
                 return _Mask(*self.truths[position], tuple(layouts)), node.operands[own]
         return None
@@ -129,7 +132,7 @@ class _Reader:
             if (
                 self.known[factor].is_finite
                 and self.known[factor].is_positive
-                and self._is_even(factor, self.axes, _DEEPEST)
+                and self.evenness.is_even(factor, self.axes)
             ):
                 return "factor", node.operands[own]
         return "", None
@@ -142,26 +145,13 @@ class _Reader:
             return "own maximum", node.operands[0]
         for own, other in _pairs(node, ops.Subtract, ops.Add):
             shift = node.operands[other]
-            if self.known[shift].is_finite and self._is_even(shift, self.axes, _DEEPEST):
+            if self.known[shift].is_finite and self.evenness.is_even(shift, self.axes):
                 return "shift", node.operands[own]
         return "", None
 
     def _real(self, node: Node) -> int | None:
         source = node.operands[0]
         return source if self.graph.nodes[source].type.dtype.is_float and node.type.dtype.is_float else None
-
-    def _is_even(self, position: int, axes: Sequence[int], depth: int) -> bool:
-        """Whether all elements along some axes are one number."""
-        node = self.graph.nodes[position]
-        axes = [axis for axis in axes if node.type.shape[axis] != 1]
-        if not axes or (isinstance(node.op, ops.Constant) and len(node.op.values) == 1):
-            return True
-        if isinstance(node.op, ops.BroadcastInDim) and depth:
-            inner = [node.op.dimensions.index(axis) for axis in axes if axis in node.op.dimensions]
-            return self._is_even(node.operands[0], inner, depth - 1)
-        if isinstance(node.op, ops.Elementwise) and depth:
-            return all(self._is_even(p, axes, depth - 1) for p in node.operands)
-        return False
 
 
 def _pairs(node: Node, ordered: type[Operator], free: type[Operator]) -> tuple[tuple[int, int], ...]:
@@ -171,44 +161,22 @@ def _pairs(node: Node, ordered: type[Operator], free: type[Operator]) -> tuple[t
     return ((0, 1), (1, 0)) if isinstance(node.op, free) else ()
 
 
-def _rewritten(draft: Draft, shares: dict[int, _Share]) -> Draft:
-    """The program with the usual softmax for every quotient that is one."""
-    graph = draft.graph
-    places: dict[int, int] = {}
-    names = {position: name for name, position in graph.inputs.items()}
-
-    def make(builder: GraphBuilder, position: int, node: Node, operands: tuple[int, ...]) -> int | None:
-        share = shares.get(position)
-        if position in names:
-            places[position] = builder.input(names[position], node.op)
-        elif share is not None and share.steps not in ((), _USUAL):
-            masked = _with_masks(builder, share, places)
-            places[position] = _share_of(builder, share, masked, node)
-        else:
-            places[position] = builder.add(node.op, *operands)
-        return places[position]
-
-    return draft.rebuild(make)
-
-
 def _with_masks(builder: GraphBuilder, share: _Share, places: Mapping[int, int]) -> int:
     """Append the source of a row with minus infinity where its exponentials are multiplied by zero."""
     source = places[share.source]
     for mask in share.masks:
-        condition = places[mask.condition]
-        for layout in reversed(mask.layouts):
-            condition = builder.add(layout, condition)
+        condition = lay_out(builder, places[mask.condition], mask.layouts)
         minus_infinity = builder.add(ops.Constant(builder.type(source), (-math.inf,)))
         sides = (source, minus_infinity) if mask.holds else (minus_infinity, source)
         source = builder.add(ops.Select(), condition, *sides)
     return source
 
 
-def _share_of(builder: GraphBuilder, share: _Share, source: int, node: Node) -> int:
+def _share_of(builder: GraphBuilder, share: _Share, places: Mapping[int, int], dtype: DType) -> int:
     """Append what a tensor, or its exponential, has of the sum of its row."""
-    if builder.type(source).dtype is not node.type.dtype:
-        source = builder.add(ops.Convert(node.type.dtype), source)
+    source = _with_masks(builder, share, places)
     shape = builder.type(source).shape
+    source = convert_node(builder, source, TensorType(shape, dtype))
     kept = tuple(axis for axis in range(len(shape)) if axis not in share.axes)
 
     def along(position: int) -> int:

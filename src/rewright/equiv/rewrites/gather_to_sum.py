@@ -1,31 +1,18 @@
 """What is computed with rows of a table that a choice picks, as a sum over all rows.
 
-Programs of which only some look rows up get such sums, in the place of the last nodes that are computed with them.
+The sums stand in the place of the last nodes that are computed with such rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from rewright import ops
 from rewright.ir.graph import Graph
 from rewright.proof.rewriting.laws.rows import MOST, Rows
 from rewright.refine.rewriting.drafts import Draft
 
 
-def cases_alike(drafts: Sequence[Draft]) -> tuple[Draft, ...]:
-    """The programs with what is computed with chosen rows as sums; as they are where all or none look rows up."""
-    if not any(isinstance(node.op, ops.TopK | ops.Sort) for draft in drafts for node in draft.graph.nodes):
-        return tuple(drafts)
-    laws = [Rows(draft.graph, draft.facts) for draft in drafts]
-    if all(law.looked for law in laws) or not any(law.looked for law in laws):
-        return tuple(drafts)
-    return tuple(_by_cases(draft, law) if law.looked else draft for draft, law in zip(drafts, laws, strict=True))
-
-
-def _by_cases(draft: Draft, law: Rows) -> Draft:
+def with_cases(draft: Draft) -> Draft:
     """The program with sums over all rows; as it is where they are too many, or of tables that do not go together."""
-    graph = draft.graph
+    graph, law = draft.graph, Rows(draft.graph, draft.facts)
     last = _last(graph, law)
     parts = [law.part(p) for p in last]
     rows = [law.rows(part) for part in parts]

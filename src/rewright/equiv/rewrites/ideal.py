@@ -16,15 +16,17 @@ from fractions import Fraction
 import numpy as np
 
 from rewright import ops
+from rewright.analysis.evenness import splat
 from rewright.equiv.lemmas.building import values_of
 from rewright.equiv.rewrites.equal_masks import changing, core
+from rewright.equiv.rewrites.layouts import lay_out, views_behind
 from rewright.equiv.rewrites.mask_values import fillings
 from rewright.ir.dims import Shape
 from rewright.ir.graph import Graph, GraphBuilder, Node
 from rewright.ir.types import DType, TensorType
 from rewright.ops.base import Array
 from rewright.proof.rewriting.numbers.taken import EVERY_LOWEST, ROOTED, ROUNDING, are_close, as_infinity
-from rewright.proof.rewriting.parts import depends_on_inputs, splat
+from rewright.proof.rewriting.parts import depends_on_inputs
 from rewright.refine.rewriting.drafts import Draft, graphs_of
 
 _MOST_FOLDED = 4096
@@ -134,17 +136,11 @@ def _chosen(draft: Draft) -> Draft:
 
 def _with_condition(builder: GraphBuilder, condition: int, *sides: int) -> int:
     """A choice by a condition; by what a negation in front of it denies, with the sides exchanged."""
-    layouts: list[Node] = []
-    node = builder.node(condition)
-    while isinstance(node.op, ops.View):
-        layouts.append(node)
-        node = builder.node(node.operands[0])
+    inner, layouts = views_behind(builder.node, condition)
+    node = builder.node(inner)
     if not isinstance(node.op, ops.Not):
         return builder.add(ops.Select(), condition, *sides)
-    condition = node.operands[0]
-    for layout in reversed(layouts):
-        condition = builder.add(layout.op, condition)
-    return _with_condition(builder, condition, *reversed(sides))
+    return _with_condition(builder, lay_out(builder, node.operands[0], layouts), *reversed(sides))
 
 
 def _is_minus_infinity(node: Node) -> bool:
@@ -331,17 +327,11 @@ def _is_divisor(op: ops.Constant) -> bool:
 
 def _inverses(builder: GraphBuilder, position: int) -> int | None:
     """The inverses of a table of constants in the table's layout; None where it is no table, or has none."""
-    layouts, node = list[Node](), builder.node(position)
-    while isinstance(node.op, ops.View):
-        layouts.append(node)
-        position = node.operands[0]
-        node = builder.node(position)
-    if not isinstance(node.op, ops.Constant) or not _is_divisor(node.op):
+    inner, layouts = views_behind(builder.node, position)
+    op = builder.node(inner).op
+    if not isinstance(op, ops.Constant) or not _is_divisor(op):
         return None
-    made = _inverse(builder, position)
-    for layout in reversed(layouts):
-        made = builder.add(layout.op, made)
-    return made
+    return lay_out(builder, _inverse(builder, inner), layouts)
 
 
 def _merged(drafts: Sequence[Draft]) -> list[Draft]:

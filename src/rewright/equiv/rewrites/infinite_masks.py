@@ -20,7 +20,8 @@ from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 from rewright.ir.operator import Unsupported
 from rewright.ops.base import Array
-from rewright.proof.rewriting.filled import Program, meeting
+from rewright.proof.rewriting.lowest import meeting
+from rewright.proof.rewriting.program import Program
 from rewright.refine.twin.twin import Twin
 
 _DRAWS = 3

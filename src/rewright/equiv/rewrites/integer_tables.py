@@ -17,7 +17,7 @@ from rewright.ir.graph import Graph, GraphBuilder, Node
 from rewright.ir.types import DType, TensorType
 from rewright.ops.base import Array, TensorOperator
 from rewright.proof.rewriting.parts import depends_on_inputs
-from rewright.refine.rewriting.drafts import Draft, graphs_of
+from rewright.refine.rewriting.drafts import Draft
 
 _MOST = 1 << 16
 """Elements of a tensor that is computed."""
@@ -31,16 +31,13 @@ _FILLERS = 12345.0, -12345.0
 """What an infinite number is cut off to: nothing is known of it, and it may be chosen nowhere."""
 
 
-def with_wholes(drafts: Sequence[Draft]) -> tuple[Draft, ...]:
-    """The programs with what they make of floats, and cut off, written out.
-
-    Programs in which nothing is cut off are returned as they are, unless another one has such numbers.
-    """
-    graphs = graphs_of(drafts)
-    if not any(_cuts(graph, node) for graph in graphs for node in graph.nodes):
-        return tuple(drafts)
-    found = [[_Numbers(graph, filler) for filler in _FILLERS] for graph in graphs]
-    return tuple(one.written(other, draft) for (one, other), draft in zip(found, drafts, strict=True))
+def with_wholes(draft: Draft) -> Draft:
+    """The program with what it makes of floats, and cuts off, and of tables, written out."""
+    graph = draft.graph
+    if not any(_cuts(graph, node) or _is_table(node) for node in graph.nodes):
+        return draft
+    one, other = (_Numbers(graph, filler) for filler in _FILLERS)
+    return one.written(other, draft)
 
 
 class _Numbers:
@@ -108,8 +105,7 @@ class _Numbers:
             self._values[position] = op.compute(operands, np.float64)
         except (RewrightError, ArithmeticError, ValueError, NotImplementedError):
             return
-        is_table = isinstance(node.op, ops.Constant) and len(node.op.values) > 1 and node.type.dtype.is_integer
-        self._told[position] = cuts or is_table or any(self._told[p] for p in node.operands)
+        self._told[position] = cuts or _is_table(node) or any(self._told[p] for p in node.operands)
 
     def _exact(self, value: Array, parts: int, near: float) -> Array:
         """Whole numbers, or halves of them, where only rounding makes others of them: by a share of ``near``."""
@@ -144,6 +140,11 @@ def _in_a_row(builder: GraphBuilder, op: ops.Gather, node: Node, operands: tuple
     own = tuple(range(1, node.type.rank - rank + 1))
     row = builder.add(replace(op, offset_dims=own, index_vector_dim=1), operands[0], index.operands[0])
     return builder.add(ops.Reshape(node.type.shape), row)
+
+
+def _is_table(node: Node) -> bool:
+    """Whether a node holds several whole numbers."""
+    return isinstance(node.op, ops.Constant) and len(node.op.values) > 1 and node.type.dtype.is_integer
 
 
 def _cuts(graph: Graph, node: Node) -> bool:

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from rewright import ops
+from rewright.analysis.evenness import splat
 from rewright.interp.arithmetic import is_exact
 from rewright.ir.graph import Graph, GraphBuilder, Node
 from rewright.ir.operator import Operator
 from rewright.ir.types import DType, TensorType
 from rewright.proof.rewriting.numbers.taken import HIGHEST
-from rewright.proof.rewriting.parts import splat
 from rewright.refine.rewriting.drafts import Draft
 
 

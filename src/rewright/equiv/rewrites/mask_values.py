@@ -10,8 +10,9 @@ from collections.abc import Collection, Sequence
 
 from rewright import ops
 from rewright.ir.graph import Graph
-from rewright.proof.rewriting.filled import Program, only_fills, passes_on
+from rewright.proof.rewriting.filled import only_fills
 from rewright.proof.rewriting.numbers.taken import HIGHEST
+from rewright.proof.rewriting.program import Program, passes_on
 
 
 def fillings(graphs: Sequence[Graph], lowest: Collection[float]) -> tuple[dict[int, float], ...]:

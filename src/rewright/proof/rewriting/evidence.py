@@ -83,7 +83,7 @@ class Checked:
             if counts and wraps:
                 return f"numbers count from the other end, and its short integers have no end: {wraps}"
             taken = compare_closed(lemma)
-            if taken is None and not by_value(lemma):
+            if taken is None and (counts or not by_value(lemma)):  # a byte that has no end is not one of 256 numbers
                 return "its sides are other numbers, or are computed with rounding"
             self.taken[lemma.key] = taken or ()
             return None

@@ -4,62 +4,26 @@ One program fills in ``-inf``, the next -1e9, or -1e4, or 0.7 times the most neg
 them leave zero, unless a score is as low. A number is taken for a filling where it is low, and all that is made of it
 is compared with other scores by a softmax: it is moved, chosen where a mask says so, multiplied by truth values, or
 added to scores, the largest element of its row is subtracted from it, and in the end its exponential is taken. The most
-negative number of a type may be used in other ways too, unless it meets a number that is as large, or as small.
+negative number of a type may be used in other ways too (``lowest``).
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 
 from rewright import ops
-from rewright.analysis.ends import Bound, ends
-from rewright.analysis.moving import laid_out, moved_operands
-from rewright.analysis.rows import is_by_own_row
+from rewright.analysis.ends import Bound
+from rewright.analysis.rows import is_by_own_row, is_sum_of_exponentials
 from rewright.ir.graph import Graph, Node
-from rewright.ir.operator import Operator
 from rewright.ir.types import DType
 from rewright.ops.facts import REAL
+from rewright.proof.rewriting.lowest import FARTHER, meeting
 from rewright.proof.rewriting.numbers.taken import Taken
-from rewright.proof.rewriting.parts import splat
+from rewright.proof.rewriting.program import Program, passes_on
 from rewright.proof.rewriting.splices import Stage
 
-_FARTHER = 100
-"""A filling is this many times as far from zero as every number in the scores that it is added to."""
 _MINUS_INFINITY = (-math.inf, -math.inf)
-
-
-class Program:
-    """A program, and what is known of its nodes."""
-
-    def __init__(self, graph: Graph) -> None:
-        self.graph = graph
-
-    @cached_property
-    def users(self) -> Sequence[Sequence[int]]:
-        """By node the nodes that read it."""
-        return self.graph.users()
-
-    @cached_property
-    def truths(self) -> Mapping[int, tuple[int, bool]]:
-        """See :func:`truth_values`."""
-        return truth_values(self.graph)
-
-    @cached_property
-    def bounds(self) -> Sequence[Bound | None]:
-        """Between what the elements of each node lie."""
-        return ends(self.graph)
-
-    @cached_property
-    def at_zero(self) -> Sequence[Bound | None]:
-        """Bounds where all floats that the program is given are zero."""
-        return ends(self.graph, at_zero=True)
-
-    @cached_property
-    def closed(self) -> Sequence[bool]:
-        """Whether no float that the program is given, and no integer that may be any, goes into a node."""
-        return _closed(self.graph, self.bounds)
 
 
 def why_not(graph: Graph, stage: Stage, taken: Mapping[str, tuple[Taken, ...]]) -> str | None:
@@ -75,11 +39,6 @@ def why_not(graph: Graph, stage: Stage, taken: Mapping[str, tuple[Taken, ...]]) 
             if one.kind == "mask" and meeting(program, splice.position) is not None:
                 return f"what is made of the most negative number at node {splice.position} may be another number"
     return None
-
-
-def passes_on(node: Node, position: int) -> bool:
-    """Whether the elements of an operand may be elements of the result, as they are or in another type."""
-    return isinstance(node.op, ops.Convert) or position in moved_operands(node)
 
 
 def only_fills(program: Program, filling: int, low: float) -> bool:
@@ -102,46 +61,6 @@ def only_fills(program: Program, filling: int, low: float) -> bool:
     return ends
 
 
-def meeting(program: Program, lowest: int) -> int | None:
-    """The operator that brings the most negative number back to a usual one; None where there is none."""
-    graph, own = program.graph, program.bounds[lowest]
-    size = math.inf if own is None else -own[0]
-    seen, stack = {lowest}, [lowest]
-    while stack:
-        position = stack.pop()
-        for user in program.users[position]:
-            node = graph.nodes[user]
-            if not _goes_on(node, position):
-                continue
-            others = [p for p in node.operands if p != position]
-            if any(_meets(node.op, found[p], size) for p in others for found in (program.bounds, program.at_zero)):
-                return user
-            if user not in seen:
-                seen.add(user)
-                stack.append(user)
-    return None
-
-
-def _goes_on(node: Node, position: int) -> bool:
-    """Whether a low number is still one behind an operator, but for what else the operator reads."""
-    if isinstance(node.op, ops.Binary):
-        return isinstance(node.op, ops.Monoid) or node.operands[0] == position
-    return isinstance(node.op, ops.Clamp) or passes_on(node, position)
-
-
-def _meets(op: Operator, other: Bound | None, size: float) -> bool:
-    """Whether an operand with these bounds makes a usual number of one that is of this size, and negative."""
-    if other is None:
-        return False
-    (low, high), root = other, math.sqrt(size)
-    largest = max(abs(low), abs(high))
-    if isinstance(op, ops.Add):
-        return size / _FARTHER < high
-    if isinstance(op, ops.Divide):
-        return root < largest
-    return isinstance(op, ops.Multiply) and 0 < largest < 1 / root
-
-
 def _ends(graph: Graph, users: Sequence[Sequence[int]], user: int, position: int) -> bool:
     node = graph.nodes[user]
     if isinstance(node.op, ops.Reduce):
@@ -158,7 +77,7 @@ def _is_only_subtracted(graph: Graph, users: Sequence[Sequence[int]], position: 
         if isinstance(node.op, ops.Subtract):
             is_fine = node.operands[1] == position and is_by_own_row(graph, node, "maximum")
         else:
-            is_kept = isinstance(node.op, ops.Maximum) or passes_on(node, position)
+            is_kept = isinstance(node.op, ops.Extremum) or passes_on(node, position)
             is_fine = is_kept and _is_only_subtracted(graph, users, user)
         if not is_fine:
             return False
@@ -174,24 +93,9 @@ def _keeps(program: Program, user: int, position: int, low: float) -> bool:
     if isinstance(node.op, ops.Add):
         return all(p == position or not _may_cancel(program, p, low) for p in node.operands)
     if isinstance(node.op, ops.Subtract):  # what remains is still to go into an exponential, as it is
-        is_own = is_by_own_row(graph, node, "maximum") or _is_sum_of_exponentials(graph, *node.operands)
+        is_own = is_by_own_row(graph, node, "maximum") or is_sum_of_exponentials(graph, *node.operands)
         return node.operands[0] == position and is_own
     return (passes_on(node, position) or isinstance(node.op, ops.Minimum)) and node.type.dtype.is_float
-
-
-def _is_sum_of_exponentials(graph: Graph, position: int, other: int) -> bool:
-    """Whether a tensor is the logarithm of a sum of another one's exponentials."""
-    logarithm = graph.nodes[laid_out(graph, other)]
-    if not isinstance(logarithm.op, ops.Log):
-        return False
-    total = graph.nodes[laid_out(graph, logarithm.operands[0])]
-    if not isinstance(total.op, ops.Reduce) or total.op.kind != "sum":
-        return False
-    power = graph.nodes[laid_out(graph, total.operands[0])]
-    if not isinstance(power.op, ops.Exponential):
-        return False
-    one, two = graph.nodes[power.operands[0]], graph.nodes[position]
-    return power.operands[0] == position or (one.op, one.operands) == (two.op, two.operands)
 
 
 def _may_cancel(program: Program, position: int, low: float) -> bool:
@@ -201,7 +105,7 @@ def _may_cancel(program: Program, position: int, low: float) -> bool:
     masked scores ends, it is a small one. What is made of numbers, places and truth values alone is no score: where
     nothing is known of how large it is, it may be as large as that; and so is what is as large without any score.
     """
-    graph, far = program.graph, -low / _FARTHER
+    graph, far = program.graph, -low / FARTHER
     seen, stack = {(position, 1)}, [(position, 1)]
     alone = program.at_zero[position]
     if alone is not None and _reaches(alone, 1, far):
@@ -228,14 +132,6 @@ def _may_cancel(program: Program, position: int, low: float) -> bool:
     return False
 
 
-def _closed(graph: Graph, known: Sequence[Bound | None]) -> list[bool]:
-    found: list[bool] = []
-    for node, bound in zip(graph.nodes, known, strict=True):
-        is_given = isinstance(node.op, ops.Input)
-        found.append(bound is not None or (not is_given and all(found[p] for p in node.operands)))
-    return found
-
-
 def _reaches(known: Bound, sign: int, far: float) -> bool:
     """Whether what has these bounds may be as far above zero, counted with a sign."""
     return (sign >= 0 and known[1] > far) or (sign <= 0 and -known[0] > far)
@@ -250,22 +146,7 @@ def _sign_of(node: Node, operand: int, sign: int) -> int:
     op = node.op
     if sign == _UPWARDS or isinstance(op, ops.Exponential):
         return _UPWARDS
-    if isinstance(op, ops.Negate) or (isinstance(op, ops.Subtract) and operand == 1):
+    if isinstance(op, ops.Elementwise) and operand in op.falls_with:
         return -sign
     grows = isinstance(op, ops.Elementwise) and operand in op.grows_with([REAL] * len(node.operands))
-    is_kept = grows or isinstance(op, ops.Extremum | ops.Clamp) or passes_on(node, node.operands[operand])
-    return sign if is_kept else 0
-
-
-def truth_values(graph: Graph) -> dict[int, tuple[int, bool]]:
-    """Float nodes that are one where a condition holds, or where it does not, and zero elsewhere."""
-    found: dict[int, tuple[int, bool]] = {}
-    for position, node in enumerate(graph.nodes):
-        if isinstance(node.op, ops.Convert) and graph.nodes[node.operands[0]].type.dtype.value == "i1":
-            found[position] = node.operands[0], True
-        elif isinstance(node.op, ops.Convert) and node.operands[0] in found:
-            found[position] = found[node.operands[0]]
-        elif isinstance(node.op, ops.Subtract) and node.operands[1] in found and splat(graph, node.operands[0]) == 1:
-            condition, holds = found[node.operands[1]]
-            found[position] = condition, not holds
-    return found
+    return sign if grows or isinstance(op, ops.Limiting) or passes_on(node, node.operands[operand]) else 0

@@ -8,9 +8,9 @@ import numpy as np
 
 from rewright import ops
 from rewright.ir.errors import RewrightError
-from rewright.ir.graph import Graph, GraphBuilder, Node
+from rewright.ir.graph import Graph, GraphBuilder
 from rewright.ir.rebuilding import remove_dead_nodes
-from rewright.ir.types import DType, TensorType
+from rewright.ir.types import TensorType
 from rewright.ops.base import Array, TensorOperator
 
 
@@ -27,30 +27,6 @@ def convert_node(builder: GraphBuilder, position: int, kind: TensorType) -> int:
     if builder.type(position).dtype is kind.dtype:
         return position
     return builder.add(ops.Convert(kind.dtype), position)
-
-
-def number_of(graph: Graph, position: int) -> int | None:
-    """The constant of one number that all elements of a node are; None where they are none."""
-    node = graph.nodes[position]
-    while isinstance(node.op, ops.View) or _keeps_numbers(graph, node):
-        position = node.operands[0]
-        node = graph.nodes[position]
-    return position if isinstance(node.op, ops.Constant) and len(node.op.values) == 1 else None
-
-
-def _keeps_numbers(graph: Graph, node: Node) -> bool:
-    """Whether a node is a cast that makes no other number of any number."""
-    if not isinstance(node.op, ops.Convert):
-        return False
-    source = graph.nodes[node.operands[0]].type.dtype
-    return node.type.dtype.is_float or source is node.type.dtype or source is DType.BOOL
-
-
-def splat(graph: Graph, position: int) -> float | None:
-    """The number that all elements of a node are; None where they are not one."""
-    source = number_of(graph, position)
-    op = None if source is None else graph.nodes[source].op
-    return float(op.values[0]) if isinstance(op, ops.Constant) else None
 
 
 def depends_on_inputs(graph: Graph) -> list[bool]:
@@ -82,8 +58,6 @@ __all__ = [
     "convert_node",
     "copy_nodes",
     "depends_on_inputs",
-    "number_of",
     "remove_dead_nodes",
     "run_part",
-    "splat",
 ]

@@ -13,12 +13,12 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 
 from rewright import ops
+from rewright.analysis.evenness import number_of
 from rewright.analysis.values import Setting, Values, values_of_ranks
 from rewright.ir.graph import Graph
 from rewright.ir.types import DType
 from rewright.ops.base import integer_limits
 from rewright.ops.facts import Facts, facts_between, integer_range, is_no_number, meet
-from rewright.proof.rewriting.parts import number_of
 from rewright.proof.rewriting.splices import Within
 from rewright.proof.wrapping import SHORT
 

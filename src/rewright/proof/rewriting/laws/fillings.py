@@ -15,7 +15,8 @@ from rewright import ops
 from rewright.ir.graph import Graph, GraphBuilder, Node
 from rewright.ir.types import DType
 from rewright.ops.facts import Facts
-from rewright.proof.rewriting.laws.reading import evenness, number
+from rewright.proof.rewriting.laws.marks import Marks
+from rewright.proof.rewriting.laws.reading import number
 
 _DEEPEST = 32
 
@@ -64,7 +65,7 @@ class _Kept:
 
     def __init__(self, graph: Graph, known: Sequence[Facts]) -> None:
         self._graph, self._known = graph, known
-        self._even: list[bool] = []
+        self._marks = Marks(graph, known)
         self._counted: dict[tuple[int, int, bool, int], int] = {}
 
     def least(self, position: int, axes: int, *, holds: bool, depth: int = _DEEPEST) -> int:
@@ -91,7 +92,7 @@ class _Kept:
             return self.least(node.operands[0], axes, holds=holds is bool(numbers[0]), depth=depth - 1)
         if isinstance(node.op, ops.BroadcastInDim | ops.Reshape):
             return self._laid_out(node, axes, holds, depth)
-        return self._marked(node) if axes == 1 and holds else 0
+        return self._marks.least(node) if axes == 1 and holds else 0
 
     def _laid_out(self, node: Node, axes: int, holds: bool, depth: int) -> int:
         """Of how many elements there are at least after a change of layout."""
@@ -111,50 +112,6 @@ class _Kept:
         kept = {dimensions[k] for k in inner if before[k] != 1}
         times = math.prod(after[axis] for axis in range(first, len(after)) if axis not in kept)
         return times * self.least(source, len(inner), holds=holds, depth=depth - 1)
-
-    def _marked(self, node: Node) -> int:
-        """How many elements of a row hold where a row marks the places that another ``top_k`` chose."""
-        if isinstance(node.op, ops.Scatter):
-            return self._scattered(node)
-        if not isinstance(node.op, ops.Compare) or node.op.direction != "EQ":
-            return 0
-        self._even = self._even or evenness(self._graph)
-        for counted, other in (node.operands, node.operands[::-1]):
-            op = self._graph.nodes[counted].op
-            is_counted = isinstance(op, ops.Iota) and op.dimension == node.type.rank - 1
-            if is_counted and self._even[other] and self._is_place(other, node.type.shape[-1]):
-                return 1
-        return 0
-
-    def _is_place(self, position: int, size: object) -> bool:
-        """Whether all elements are places along an axis of a size."""
-        node = self._graph.nodes[position]
-        while isinstance(node.op, ops.Reshape | ops.BroadcastInDim):
-            node = self._graph.nodes[node.operands[0]]
-        return isinstance(node.op, ops.TopK) and node.op.result == "indices" and self._row(node) == size
-
-    def _row(self, choice: Node) -> object:
-        return self._graph.nodes[choice.operands[0]].type.shape[-1]
-
-    def _scattered(self, node: Node) -> int:
-        """How many elements of a row are not zero after a number was written at the places of a ``top_k`` of it."""
-        assert isinstance(node.op, ops.Scatter)
-        base, places, updates = (self._graph.nodes[p] for p in node.operands)
-        last = node.type.rank - 1
-        rows = tuple(range(last))
-        is_simple = (
-            node.op.kind == "replace"
-            and node.op.inserted_window_dims == (last,) == node.op.scatter_dims_to_operand_dims
-            and node.op.input_batching_dims == rows == node.op.scatter_indices_batching_dims
-            and not node.op.update_window_dims
-            and node.op.index_vector_dim == places.type.rank == node.type.rank
-            and updates.type.shape == places.type.shape
-        )
-        op = places.op
-        if not is_simple or not isinstance(op, ops.TopK) or op.result != "indices" or not isinstance(op.k, int):
-            return 0
-        is_marked = bool(number(self._graph, self._known, node.operands[2]))
-        return op.k if is_marked and self._row(places) == base.type.shape[-1] else 0
 
 
 def _sizes(node: Node) -> tuple[int, ...]:

@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from rewright import ops
+from rewright.analysis.evenness import Evenness
 from rewright.ir.dims import Shape, at_most
 from rewright.ir.graph import Graph, GraphBuilder
 from rewright.ops.facts import Facts
-from rewright.proof.rewriting.laws.reading import evenness
 
 _DEEPEST = 32
 
@@ -24,7 +24,7 @@ class Growing:
 
     def __init__(self, graph: Graph, known: Sequence[Facts]) -> None:
         self._graph, self._known = graph, known
-        self._even = evenness(graph)
+        self._evenness = Evenness(graph)
 
     def __call__(self, builder: GraphBuilder, position: int, places: Mapping[int, int]) -> int | None:
         """A choice among what is in front of the functions, which are applied to the values that it gives."""
@@ -63,7 +63,8 @@ class Growing:
         if not isinstance(node.op, ops.Elementwise):
             return None
         for own in node.op.grows_with([self._known[p] for p in node.operands]):
-            if all(self._even[p] for k, p in enumerate(node.operands) if k != own):
+            last = (node.type.rank - 1,)
+            if all(self._evenness.is_even(p, last) for k, p in enumerate(node.operands) if k != own):
                 return node.operands[own]
         return None
 

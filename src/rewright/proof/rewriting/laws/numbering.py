@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from rewright import ops
-from rewright.ir.dims import Shape
-from rewright.ir.graph import Graph, Node
-from rewright.ir.types import DType, TensorType
-from rewright.ops.facts import Facts, facts_between, fits, whole_limit
+from rewright.analysis.evenness import follows
+from rewright.ir.graph import Graph
+from rewright.ir.types import TensorType
+from rewright.ops.facts import Facts, facts_between, fits
 from rewright.proof.rewriting.laws.reading import LONG, asks_for_below
 
 
@@ -54,35 +54,22 @@ def _numbering(graph: Graph, known: Sequence[Facts], position: int) -> _Numberin
     node = graph.nodes[position]
     if isinstance(node.op, ops.Iota):
         return _Numbering(node.op.dimension, is_choice=False) if _counts(node.op.tensor, node.op.dimension) else None
-    if isinstance(node.op, ops.TopK):
-        return _Numbering(node.type.rank - 1, is_choice=True) if node.op.result == "indices" else None
-    if isinstance(node.op, ops.Sort):
-        return _Numbering(node.op.dimension, is_choice=True) if node.op.result == "indices" else None
+    if isinstance(node.op, ops.Ordering):
+        return _Numbering(node.op.along(node.type.rank), is_choice=True) if node.op.result == "indices" else None
     if isinstance(node.op, ops.Convert) and node.type.dtype in LONG:
         return _numbering(graph, known, node.operands[0])
     if isinstance(node.op, ops.Select):
         return _numbering(graph, known, node.operands[2]) if asks_for_below(graph, known, node) else None
-    if isinstance(node.op, ops.BroadcastInDim | ops.Reshape):
-        inner = _numbering(graph, known, node.operands[0])
-        return None if inner is None else _spread(node, graph.nodes[node.operands[0]].type.shape, inner)
+    if isinstance(node.op, ops.View):
+        inner, found = _numbering(graph, known, node.operands[0]), follows(graph, node)
+        axis = None if inner is None or found is None else found[0][inner.axis]
+        return None if inner is None or axis is None else replace(inner, axis=axis)
     return None
 
 
 def _counts(kind: TensorType, axis: int) -> bool:
     """Whether a type holds all indices along an axis; short integers start anew, and floats round."""
     size = kind.shape[axis]
-    return kind.dtype in LONG or (isinstance(size, int) and _holds(kind.dtype, size))
-
-
-def _holds(dtype: DType, size: int) -> bool:
-    if dtype.is_float:
-        return size <= whole_limit(dtype)
-    return fits(facts_between(0, max(size - 1, 0), whole=True), dtype)
-
-
-def _spread(node: Node, source: Shape, inner: _Numbering) -> _Numbering | None:
-    """The numbering of what is repeated along other axes, or gets axes of size one at its end."""
-    if isinstance(node.op, ops.BroadcastInDim):
-        axis = node.op.dimensions[inner.axis]
-        return replace(inner, axis=axis) if node.type.shape[axis] == source[inner.axis] else None
-    return inner if node.type.shape in (source, (*source, 1)) else None
+    return kind.dtype in LONG or (
+        isinstance(size, int) and fits(facts_between(0, max(size - 1, 0), whole=True), kind.dtype)
+    )

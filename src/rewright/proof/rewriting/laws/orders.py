@@ -11,10 +11,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from rewright import ops
+from rewright.analysis.evenness import splat
 from rewright.ir.graph import Graph, GraphBuilder
 from rewright.ir.operator import Operator
 from rewright.ops.facts import Facts
-from rewright.proof.rewriting.parts import splat
 
 
 @dataclass(frozen=True)

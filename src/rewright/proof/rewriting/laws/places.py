@@ -16,7 +16,7 @@ from rewright.ir.graph import Graph, GraphBuilder, Node
 from rewright.ir.types import DType
 from rewright.ops.facts import Facts
 from rewright.proof.rewriting.laws.numbering import is_never_twice
-from rewright.proof.rewriting.laws.reading import number, places_on
+from rewright.proof.rewriting.laws.reading import number, places_on, writes_rows
 
 _TELLS: Mapping[tuple[str, float], bool] = {("EQ", 0): False, ("NE", 0): True, ("GT", 0): True, ("EQ", 1): True}
 """Comparisons of ones and zeros with a number, and whether ones are what they hold of."""
@@ -111,14 +111,13 @@ class Places:
         node, kind = self._graph.nodes[marks], self._graph.nodes[chosen].type
         op, last, indices = node.op, kind.rank - 1, node.operands[1]
         assert isinstance(op, ops.Scatter)
-        rows = tuple(range(last))
-        is_batched = op.input_batching_dims == op.scatter_indices_batching_dims == rows
-        if not is_batched or op.scatter_dims_to_operand_dims != (last,) or node.type.shape != kind.shape:
+        if not writes_rows(op, kind.rank) or node.type.shape != kind.shape:
             return None
         size = places_on(self._graph, self._known, indices)
         is_inside = size is not None and at_most(size, kind.shape[last]) is True
         if not is_inside or any(at_most(1, n) is not True for n in kind.shape):
             return None
+        rows = op.input_batching_dims
         own = (last,), rows, rows, (last,), op.index_vector_dim, tuple(1 for _ in kind.shape)
         read = builder.add(ops.Gather((), *own), places[chosen], places[indices])
         zero = builder.add(ops.Constant(kind, (0.0,)))

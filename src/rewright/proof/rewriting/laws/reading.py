@@ -1,4 +1,4 @@
-"""What laws read off a program: numbers, places on an axis, and rows of equal elements."""
+"""What laws read off a program: numbers, and places on an axis."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ import math
 from collections.abc import Sequence
 
 from rewright import ops
+from rewright.analysis.evenness import splat
+from rewright.analysis.moving import moved_operands
 from rewright.ir.dims import Dim
 from rewright.ir.graph import Graph, Node
 from rewright.ir.types import DType
 from rewright.ops.facts import Facts, fits
-from rewright.proof.rewriting.parts import splat
 
 LONG = (DType.I32, DType.I64, DType.U32, DType.U64)
 """Integers that wrap nowhere where a program is defined."""
@@ -23,32 +24,6 @@ def number(graph: Graph, known: Sequence[Facts], position: int) -> float | None:
     """
     found = splat(graph, position)
     return found if found is not None and not math.isnan(found) and known[position].contains(found) else None
-
-
-def evenness(graph: Graph) -> list[bool]:
-    """For every node whether all elements along its last axis certainly are one: of a row's sum, laid out as the row.
-
-    Such are numbers, what is repeated along that axis, and what is computed of such element by element.
-    """
-    found: list[bool] = []
-    for node in graph.nodes:
-        found.append(_is_even(graph, node, found))
-    return found
-
-
-def _is_even(graph: Graph, node: Node, before: Sequence[bool]) -> bool:
-    last = node.type.rank - 1
-    if last < 0 or node.type.shape[last] == 1:
-        return True
-    if isinstance(node.op, ops.Constant):
-        return len(node.op.values) == 1
-    if isinstance(node.op, ops.BroadcastInDim):
-        (operand,) = node.operands
-        shape, dimensions = graph.nodes[operand].type.shape, node.op.dimensions
-        if last not in dimensions or shape[dimensions.index(last)] == 1:
-            return True
-        return dimensions.index(last) == len(shape) - 1 and before[operand]
-    return isinstance(node.op, ops.Elementwise) and all(before[p] for p in node.operands)
 
 
 def core(graph: Graph, known: Sequence[Facts], position: int) -> int:
@@ -91,16 +66,17 @@ def places_on(graph: Graph, known: Sequence[Facts], position: int) -> Dim | None
     while True:
         position = core(graph, known, position)
         node = graph.nodes[position]
-        if isinstance(node.op, ops.TopK | ops.Sort) and node.op.result == "indices":
+        if isinstance(node.op, ops.Ordering) and node.op.result == "indices":
             shape = graph.nodes[node.operands[0]].type.shape
-            return shape[node.op.dimension if isinstance(node.op, ops.Sort) else len(shape) - 1]
-        if not moves_one(node):
+            return shape[node.op.along(len(shape))]
+        moved = moved_operands(node)
+        if isinstance(node.op, ops.Collective) or not moved or moved != node.operands[:1]:
             return None
-        position = node.operands[0]
+        (position,) = moved
 
 
-def moves_one(node: Node) -> bool:
-    """Whether every element is one of the first operand's, and comes from no other rank."""
-    if not isinstance(node.op, ops.TensorOperator) or isinstance(node.op, ops.Collective):
-        return False
-    return node.op.moves(len(node.operands)) == (0,)
+def writes_rows(op: ops.Scatter, rank: int) -> bool:
+    """Whether elements of every row are written at places along the last axis that are its own."""
+    rows, last = tuple(range(rank - 1)), (rank - 1,)
+    is_batched = op.input_batching_dims == op.scatter_indices_batching_dims == rows
+    return is_batched and op.scatter_dims_to_operand_dims == op.inserted_window_dims == last

@@ -16,6 +16,7 @@ from fractions import Fraction
 import numpy as np
 
 from rewright import ops
+from rewright.analysis.evenness import splat
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph, Node
 from rewright.ir.types import DType, TensorType
@@ -36,7 +37,6 @@ from rewright.proof.rewriting.numbers.taken import (
     in_order,
     taken_sentences,
 )
-from rewright.proof.rewriting.parts import splat
 
 _SMALLEST_INVERSE = 1e-6
 _MOST_FILLINGS = 64

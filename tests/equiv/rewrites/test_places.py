@@ -14,9 +14,8 @@ import torch.nn.functional as functional
 
 import rewright as rw
 from rewright.equiv.engine import equiv
-from rewright.equiv.rewrites.scatter_to_sum import placed_alike
 from rewright.ops import Scatter
-from tests.equiv.rewriting import rewritten
+from tests.equiv.rewriting import alone, law
 
 Tensor = torch.Tensor
 TOKENS, EXPERTS = 5, 4
@@ -135,14 +134,14 @@ def test_places_beside_the_number_of_their_row() -> None:
     x = numbers.zeros((TOKENS, EXPERTS))
     verdict = equiv(rw.capture(at_rows, (x,)), rw.capture(in_sums, (x,)))
     assert (verdict.status, str(verdict.evidence)) == ("proved", "proved"), verdict.reason
-    kept, _ = rewritten(placed_alike, [rw.capture(at_one_row, (x,)), rw.capture(in_sums, (x,))])
+    kept = alone(law("places"), rw.capture(at_one_row, (x,)))
     assert [node.op.kind for node in kept.nodes if isinstance(node.op, Scatter)] == ["replace"]
 
 
 @pytest.mark.parametrize("weigh", [some, into_ones, over_tokens])
 def test_what_may_be_written_twice_or_over_something_stays(weigh: Weigh) -> None:
     graph, other = rw.capture(weigh, (LOGITS,)), rw.capture(added, (LOGITS,))
-    kept, _ = rewritten(placed_alike, [graph, other])
+    kept = alone(law("places"), graph)
     kinds = [node.op.kind for node in kept.nodes if isinstance(node.op, Scatter)]
     assert kinds == ["replace"]
     assert equiv(graph, other, explain=False).status != "proved"

@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 
 from rewright import ops
-from rewright.equiv.rewrites.short_convolutions import shifted_alike
 from rewright.interp.ranks import run
 from rewright.ir.graph import Graph, GraphBuilder
 from rewright.ir.types import DType, TensorType
-from tests.equiv.rewriting import rewritten
+from tests.equiv.rewriting import alone, law
 
 CASES = {
     "causal": (ops.Convolution((1,), ((3, 0),), (1,), (1,), 1), (2, 4, 9), (6, 4, 4)),
@@ -34,13 +33,6 @@ def convolution(op: ops.Operator, x: tuple[int, ...], kernel: tuple[int, ...]) -
     return builder.build()
 
 
-def without() -> Graph:
-    """A program that has no convolution, so that the others are written without them."""
-    builder = GraphBuilder("none")
-    builder.output("output", builder.input("x", ops.Input("x", TensorType((1,), DType.F64))))
-    return builder.build()
-
-
 @pytest.mark.parametrize("name", CASES)
 def test_the_sum_is_the_convolution(name: str) -> None:
     graph = convolution(*CASES[name])
@@ -49,13 +41,7 @@ def test_the_sum_is_the_convolution(name: str) -> None:
         n: source.standard_normal([int(str(k)) for k in graph.nodes[p].type.shape]) for n, p in graph.inputs.items()
     }
 
-    written, _ = rewritten(shifted_alike, [graph, without()])
+    written = alone(law("convolutions"), graph)
 
     assert not any(isinstance(written.nodes[p].op, ops.Convolution) for p in written.live())
     np.testing.assert_allclose(run(written, inputs).outputs["output"], run(graph, inputs).outputs["output"])
-
-
-def test_programs_with_the_same_convolutions_stay_as_they_are() -> None:
-    graph = convolution(*CASES["causal"])
-
-    assert rewritten(shifted_alike, [graph, graph]) == (graph, graph)

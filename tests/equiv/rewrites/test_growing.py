@@ -15,11 +15,10 @@ import torch
 import rewright as rw
 from rewright import ops
 from rewright.equiv.engine import equiv
-from rewright.equiv.rewrites.topk_monotone import chosen_alike
 from rewright.interp.program import run
 from rewright.ir.graph import Graph
 from rewright.ir.placement import Mesh, RankProgram, place
-from tests.equiv.rewriting import rewritten
+from tests.equiv.rewriting import law, rewritten
 from tests.programs import Builder
 
 Function = Callable[[torch.Tensor], torch.Tensor]
@@ -63,7 +62,7 @@ OTHER: dict[str, Function] = {
 @pytest.mark.parametrize("name", KEEPING)
 def test_the_same_is_chosen(name: str) -> None:
     graphs = chosen(KEEPING[name]), chosen(plain)
-    after = rewritten(chosen_alike, graphs)
+    after = rewritten(law("growing"), graphs)
     inputs = np.random.default_rng(0).normal(size=(5, 6))
     for before, changed in zip(graphs, after, strict=True):
         (label,) = before.inputs
@@ -80,14 +79,9 @@ def _source(graph: Graph) -> object:
 
 @pytest.mark.parametrize("name", OTHER)
 def test_something_else_is_chosen(name: str) -> None:
-    after = rewritten(chosen_alike, [chosen(OTHER[name]), chosen(plain)])
+    after = rewritten(law("growing"), [chosen(OTHER[name]), chosen(plain)])
     assert not isinstance(_source(after[0]), ops.Input)
     assert equiv(chosen(OTHER[name]), chosen(plain), explain=False).status != "proved"
-
-
-def test_programs_that_choose_alike_stay_as_they_are() -> None:
-    graphs = chosen(KEEPING["softmax"]), chosen(KEEPING["softmax"])
-    assert rewritten(chosen_alike, graphs) == graphs
 
 
 def test_what_another_rank_sends_sets_no_program_apart() -> None:
@@ -104,7 +98,6 @@ def test_what_another_rank_sends_sets_no_program_apart() -> None:
         return build.build()
 
     graphs = program(1), program(2), program(2)
-    assert rewritten(chosen_alike, graphs) == graphs
     mesh = Mesh.of({"tp": 2})
     held = {"x": place((5, 8), mesh, ["Shard(1)"]), "w": place((8, 6), mesh, ["Shard(0)"])}
     assert equiv(graphs[0], RankProgram(graphs[1:], mesh, held, {}), explain=False).status == "proved"

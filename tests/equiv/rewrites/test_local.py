@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import pytest
@@ -12,9 +13,11 @@ import torch
 
 import rewright as rw
 from rewright.equiv.engine import equiv
-from rewright.equiv.rewrites.redundant_clamps import without_floors
-from rewright.ops import Maximum
-from tests.equiv.rewriting import rewritten
+from rewright.equiv.rewrites.local import RULES, with_rules
+from rewright.ops import Elementwise, Leaf, Maximum, View
+from rewright.rules.rule import Rule
+from rewright.rules.verdict import judge
+from tests.equiv.rewriting import alone
 
 Tensor = torch.Tensor
 ARGUMENTS = torch.zeros(3, 8), torch.zeros(8)
@@ -56,7 +59,7 @@ def test_a_variance_in_one_pass_is_never_below_zero(name: str) -> None:
 @pytest.mark.parametrize("name", OTHER)
 def test_what_may_be_below_zero_keeps_its_maximum(name: str) -> None:
     graph = rw.capture(norm(name), ARGUMENTS)
-    (kept,) = rewritten(without_floors, [graph])
+    kept = alone(with_rules, graph)
     assert sum(isinstance(node.op, Maximum) for node in kept.nodes) == 1
 
 
@@ -64,5 +67,22 @@ def test_a_maximum_of_what_is_never_below_zero_is_none() -> None:
     def squares(x: Tensor) -> Tensor:
         return torch.relu(x * x)
 
-    (kept,) = rewritten(without_floors, [rw.capture(squares, ARGUMENTS[:1])])
+    kept = alone(with_rules, rw.capture(squares, ARGUMENTS[:1]))
+    assert not any(isinstance(node.op, Maximum) for node in kept.nodes)
+
+
+@pytest.mark.parametrize("one", RULES, ids=lambda one: one.name)
+def test_the_rules_are_proved_for_every_shape_that_they_are_used_at(one: Rule) -> None:
+    assert judge(one).status == "proved"
+    shapes = {node.type.shape for side in (one.left, one.right) for node in side.nodes if node.type.rank}
+    assert len(shapes) == 1
+    assert all(isinstance(node.op, Elementwise | Leaf | View) for side in (one.left, one.right) for node in side.nodes)
+
+
+def test_numbers_are_seen_through_their_layouts_and_on_either_side() -> None:
+    def starts(x: Tensor) -> Tensor:
+        lowest = torch.full((1, 1), -math.inf).expand(3, 8)
+        return torch.maximum(torch.maximum(lowest, x), lowest)
+
+    kept = alone(with_rules, rw.capture(starts, ARGUMENTS[:1]))
     assert not any(isinstance(node.op, Maximum) for node in kept.nodes)

@@ -15,11 +15,10 @@ import torch
 import rewright as rw
 from rewright import ops
 from rewright.equiv.engine import equiv
-from rewright.equiv.rewrites.topk_masked_fill import filled_alike
 from rewright.interp.program import run
 from rewright.ir.digest import node_digests
 from rewright.ir.graph import Graph
-from tests.equiv.rewriting import rewritten
+from tests.equiv.rewriting import law, rewritten
 
 TOKENS, GROUPS, EACH = 2, 4, 3
 X = torch.zeros(TOKENS, GROUPS * EACH)
@@ -59,7 +58,7 @@ def status(left: Graph, right: Graph) -> str:
 def alike(graphs: Sequence[Graph]) -> bool:
     """Whether the results of both programs become one expression."""
     left, right = (
-        [node_digests(graph)[p] for p in graph.outputs.values()] for graph in rewritten(filled_alike, graphs)
+        [node_digests(graph)[p] for p in graph.outputs.values()] for graph in rewritten(law("fillings"), graphs)
     )
     return left == right
 
@@ -70,7 +69,7 @@ def test_zero_or_minus_infinity(groups: int, scores: Scores) -> None:
     count = groups * EACH
     pair = [routed(fill, groups=groups, count=count, scores=scores) for fill in (0.0, -math.inf)]
     inputs = np.random.default_rng(0).normal(size=X.shape)
-    for before, after in zip(pair, rewritten(filled_alike, pair), strict=True):
+    for before, after in zip(pair, rewritten(law("fillings"), pair), strict=True):
         (name,) = before.inputs
         expected, found = run(before, {name: inputs}), run(after, {name: inputs})
         assert all(np.array_equal(found[output], value) for output, value in expected.items())
@@ -84,7 +83,7 @@ def test_any_number_that_is_not_above_zero() -> None:
 @pytest.mark.parametrize("groups", [1, 2])
 def test_more_are_chosen_than_are_kept(groups: int) -> None:
     graphs = [routed(fill, groups=groups, count=groups * EACH + 1) for fill in (0.0, -math.inf)]
-    assert rewritten(filled_alike, graphs) == tuple(graphs)
+    assert rewritten(law("fillings"), graphs) == tuple(graphs)
     assert status(*graphs) != "proved"
 
 
@@ -100,7 +99,7 @@ def test_more_are_chosen_than_are_kept(groups: int) -> None:
 )
 def test_scores_that_are_not_above_zero(scores: Scores) -> None:
     graphs = [routed(fill, scores=scores) for fill in (0.0, -math.inf)]
-    assert rewritten(filled_alike, graphs) == tuple(graphs)
+    assert rewritten(law("fillings"), graphs) == tuple(graphs)
     assert status(*graphs) != "proved"
 
 
@@ -123,7 +122,7 @@ def test_where_every_group_is_chosen_nothing_is_filled() -> None:
         return values, places
 
     greedy = rw.capture(plain, (X,))
-    _, after = rewritten(filled_alike, [greedy, routed(-math.inf, groups=GROUPS)])
+    _, after = rewritten(law("fillings"), [greedy, routed(-math.inf, groups=GROUPS)])
     read = {after.nodes[node.operands[0]].op.name for node in after.nodes if isinstance(node.op, ops.TopK)}
     assert "select" not in read
     assert status(greedy, routed(-math.inf, groups=GROUPS)) == "proved"
