@@ -21,7 +21,7 @@ from rewright.lifting.recognition.placed import written_out
 from rewright.lifting.recognition.unit_axes import open_axes, plain, plain_view, plainer, reads_ones, recognise, shut
 from rewright.lifting.terms.algebra import Algebra, align
 from rewright.lifting.terms.value import NotAView, Pieces, Value
-from rewright.ops.reference.convolution import as_products
+from rewright.ops.reference.shifted_products import as_products
 
 Law = Callable[..., Value]
 """The value of a result, by the algebra, the operator, and values and types of its operands, and its own type."""

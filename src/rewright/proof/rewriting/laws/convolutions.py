@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from rewright import ops
 from rewright.ir.graph import Graph, GraphBuilder
 from rewright.ops.facts import Facts
-from rewright.ops.reference import convolution as reference
+from rewright.ops.reference import shifted_products as reference
 
 
 class Convolutions:
