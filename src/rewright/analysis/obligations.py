@@ -58,7 +58,7 @@ def obligations(
     ):
         for rank, values in enumerate(values_of_ranks(group, replace(setting, assumes=True), known)):
             if values.open:
-                live = _observed(group[rank])
+                live = _observe(group[rank])
                 nodes = group[rank].nodes
                 found += [
                     Obligation(first + rank, p, nodes[p], c, is_never_defined(group[rank], values.facts, p))
@@ -68,7 +68,7 @@ def obligations(
     return found
 
 
-def _observed(graph: Graph) -> frozenset[int]:
+def _observe(graph: Graph) -> frozenset[int]:
     """The nodes that an output, or another rank, depends on."""
     met = (position for position, node in enumerate(graph.nodes) if isinstance(node.op, ops.Collective))
     return graph.ancestors([*graph.outputs.values(), *met])

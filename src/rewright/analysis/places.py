@@ -81,11 +81,11 @@ class _Reader:
                 return self.at(node.operands[chosen], place, depth - 1)
             if isinstance(node.op, ops.Elementwise):
                 return self.computed(position, place, depth)
-            return self._moved(position, place, depth)
+            return self._move(position, place, depth)
         except Open:
             return whole
 
-    def _moved(self, position: int, place: Places, depth: int) -> Facts:
+    def _move(self, position: int, place: Places, depth: int) -> Facts:
         """The facts of the element that an operator moves to a place."""
         found: list[Facts] = []
 

@@ -80,7 +80,7 @@ class Support:
             value = self._points.value(position, places)
             return np.isfinite(value) & ((value > 0) | (kind == "finite"))
         if isinstance(node.op, ops.Select):
-            return self._chosen(node, places, kind)
+            return self._choose(node, places, kind)
         if isinstance(node.op, ops.Reduce):
             return self._reduced(node, node.op, places, kind)
         if isinstance(node.op, ops.Elementwise):
@@ -90,7 +90,7 @@ class Support:
             raise Open
         return self._points.follow_moves(position, places, lambda inner, at: self._at(inner, at, kind))
 
-    def _chosen(self, node: Node, places: Places, kind: Kind) -> Array:
+    def _choose(self, node: Node, places: Places, kind: Kind) -> Array:
         arms = [self._or_nowhere(p, places, kind) for p in node.operands[1:]]
         try:
             predicate = self._points.value(node.operands[0], places)

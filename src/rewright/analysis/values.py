@@ -127,7 +127,7 @@ class Values:
         elif is_local:
             found = self._looked_up(position, [self.facts[p] for p in node.operands])
         else:
-            found = self._received(position, [of_dtype(node.type.dtype)] if sent is None else sent)
+            found = self._receive(position, [of_dtype(node.type.dtype)] if sent is None else sent)
             found = self._known.one(found)
             self._is_received_alike(position, found)
         if position in self._taken:
@@ -160,7 +160,7 @@ class Values:
             return False
         twin = before.graph.nodes[other]
         if type(twin.op) is not type(node.op):
-            self._shift = self._realigned(node, position)
+            self._shift = self._realign(node, position)
             other = position + self._shift
             twin = before.graph.nodes[other]
         if len(twin.operands) != len(node.operands):
@@ -186,7 +186,7 @@ class Values:
         if other in before.open:
             self.open[position] = before.open[other]
 
-    def _realigned(self, node: Node, position: int) -> int:
+    def _realign(self, node: Node, position: int) -> int:
         """By how many nodes the program before is ahead from here on."""
         assert self._before is not None
         nodes = self._before.graph.nodes
@@ -214,13 +214,13 @@ class Values:
         """The facts of a node, as of an earlier one of the same operator on the same facts where that decides them."""
         node = self.graph.nodes[position]
         if not operands or looks_around(node):
-            return self._known.one(self._computed(position, operands))
+            return self._known.one(self._compute(position, operands))
         types = [self.graph.nodes[p].type for p in node.operands]
         flags = [p in self._rounded for p in node.operands] if self._rounded else ()
         key = (node.op, node.type, *types, *map(id, operands), *flags)
         found = self._known.found.get(key)
         if found is None:
-            facts = self._known.one(self._computed(position, operands))
+            facts = self._known.one(self._compute(position, operands))
             noted = position in self.wraps, position in self._rounded, self.open.get(position, "")
             self._known.found[key] = _Found(tuple(operands), facts, *noted)
             return facts
@@ -232,7 +232,7 @@ class Values:
             self.open[position] = found.open
         return found.facts
 
-    def _computed(self, position: int, operands: Sequence[Facts]) -> Facts:
+    def _compute(self, position: int, operands: Sequence[Facts]) -> Facts:
         node = self.graph.nodes[position]
         assert isinstance(node.op, ops.TensorOperator)
         types = [self.graph.nodes[p].type for p in node.operands]
@@ -248,9 +248,9 @@ class Values:
             found = round_facts(found, node.type.dtype, accumulates=node.op.accumulates)
         elif isinstance(node.op, ops.Reduce) and (found.may_be_infinite or found.zero):
             found = self._supported(position, found)
-        return self._defined(position, operands, found, wraps=wraps)
+        return self._define(position, operands, found, wraps=wraps)
 
-    def _defined(self, position: int, operands: Sequence[Facts], found: Facts, *, wraps: bool) -> Facts:
+    def _define(self, position: int, operands: Sequence[Facts], found: Facts, *, wraps: bool) -> Facts:
         """The facts of a node that is taken to be defined, where that is asked; what it needs is noted."""
         if not self.setting.assumes:
             return found
@@ -277,7 +277,7 @@ class Values:
             f"the whole numbers that it reads are at most {whole_limit(dtype):,}, as {dtype.value} rounds larger ones"
         )
 
-    def _received(self, position: int, sent: Sequence[Facts]) -> Facts:
+    def _receive(self, position: int, sent: Sequence[Facts]) -> Facts:
         """What a collective gives of what all of its members send."""
         node, every = self.graph.nodes[position], join(*sent)
         assert isinstance(node.op, ops.TensorOperator)
@@ -285,7 +285,7 @@ class Values:
         wraps = node.type.dtype.is_integer and not fits(found, node.type.dtype)
         if wraps:
             self.wraps.add(position)
-        return self._defined(position, [every], _exact(node, found, sent), wraps=wraps)
+        return self._define(position, [every], _exact(node, found, sent), wraps=wraps)
 
     def _supported(self, position: int, found: Facts) -> Facts:
         """The facts of a reduction of whose every row some elements are known to be real or positive."""
@@ -354,11 +354,11 @@ def _walk(ranks: Sequence[Values]) -> None:
         if isinstance(event, Step):
             ranks[event.rank].step(event.position)
         else:
-            for rank, position, sent in _delivered(ranks, event):
+            for rank, position, sent in _deliver(ranks, event):
                 ranks[rank].step(position, sent)
 
 
-def _delivered(ranks: Sequence[Values], meeting: Meeting) -> Iterator[tuple[int, int, list[Facts]]]:
+def _deliver(ranks: Sequence[Values], meeting: Meeting) -> Iterator[tuple[int, int, list[Facts]]]:
     """The nodes that get something in a meeting, with the facts of all that is sent."""
     first, position = meeting.nodes[0]
     if isinstance(ranks[first].graph.nodes[position].op, ops.Send):

@@ -29,10 +29,10 @@ class _Sum:
 
 def is_variance(graph: Graph, node: Node) -> bool:
     """Whether a difference is a multiple of a sum of squares less the square of a sum of the same elements."""
-    root = _squared(graph, node.operands[1])
+    root = _square(graph, node.operands[1])
     total = None if root is None else _sum(graph, root)
     squares = None if total is None else _sum(graph, node.operands[0])
-    if squares is None or total is None or _squared(graph, squares.source) != total.source:
+    if squares is None or total is None or _square(graph, squares.source) != total.source:
         return False
     shape = graph.nodes[total.source].type.shape
     sizes = [size for axis in total.axes if isinstance(size := shape[axis], int)]
@@ -41,7 +41,7 @@ def is_variance(graph: Graph, node: Node) -> bool:
     return total.factor**2 * math.prod(sizes) <= squares.factor
 
 
-def _squared(graph: Graph, position: int) -> int | None:
+def _square(graph: Graph, position: int) -> int | None:
     """What a tensor is the square of, element by element."""
     node = graph.nodes[position]
     if isinstance(node.op, ops.Multiply) and node.operands[0] == node.operands[1]:

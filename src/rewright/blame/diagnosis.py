@@ -61,7 +61,7 @@ def diagnose(left: Graph, right: Graph, exchange: Exchange, unread: Iterable[str
     return Diagnosis("other_operator", "the two compute something else")
 
 
-def _reached(graph: Graph, position: int, *through: type[Operator]) -> Iterator[Node]:
+def _reach(graph: Graph, position: int, *through: type[Operator]) -> Iterator[Node]:
     """A node, and what reads it soon after, directly or through operators that move elements, or of other kinds."""
     readers = readers_behind(graph, position, (*_MOVING, *through), _SOON)
     return (graph.nodes[p] for p in (position, *readers))
@@ -69,13 +69,13 @@ def _reached(graph: Graph, position: int, *through: type[Operator]) -> Iterator[
 
 def _turns(graph: Graph, position: int) -> bool:
     """Whether a tensor is an angle, or the sine or cosine of one."""
-    reached = _reached(graph, position, ops.Scaling, ops.DotGeneral)
+    reached = _reach(graph, position, ops.Scaling, ops.DotGeneral)
     return any(isinstance(node.op, ops.Trigonometric) for node in reached)
 
 
 def is_turned(graph: Graph, position: int) -> bool:
     """Whether a tensor is a product by sines or cosines, or is moved and then multiplied by them."""
-    products = (node for node in _reached(graph, position, ops.Negate) if isinstance(node.op, ops.Multiply))
+    products = (node for node in _reach(graph, position, ops.Negate) if isinstance(node.op, ops.Multiply))
     return any(_is_made_of_turns(graph, p) for node in products for p in node.operands)
 
 
@@ -327,7 +327,7 @@ def _eps(mine: _Part, theirs: _Part) -> Iterator[Diagnosis]:
 
 
 def _axes(mine: _Part, theirs: _Part) -> Iterator[Diagnosis]:
-    sizes = [[_reduced(part, n) for n in part.nodes if isinstance(n.op, ops.Reduce)] for part in (mine, theirs)]
+    sizes = [[_reduce(part, n) for n in part.nodes if isinstance(n.op, ops.Reduce)] for part in (mine, theirs)]
     if sizes[0] and sizes[1] and sorted(map(str, sizes[0])) != sorted(map(str, sizes[1])):
         text = f"elements are reduced over {_list(sizes[1])} where the left reduces over {_list(sizes[0])}"
         if set(map(str, sizes[0])) == set(map(str, sizes[1])) and mine.names & _ROOTS and theirs.names & _ROOTS:
@@ -343,7 +343,7 @@ def _axes(mine: _Part, theirs: _Part) -> Iterator[Diagnosis]:
         yield Diagnosis("norm_axes", f"{text}: a norm over other axes, across heads or per head")
 
 
-def _reduced(part: _Part, node: Node) -> int:
+def _reduce(part: _Part, node: Node) -> int:
     assert isinstance(node.op, ops.Reduce)
     operand = part.graph.nodes[node.operands[0]].type.shape
     return math.prod(_number(operand[a]) for a in node.op.dimensions)

@@ -112,7 +112,7 @@ class Search:
 
         Returns None where no way leads to an explanation.
         """
-        misplaced = list(self._misplaced(outputs, expected))
+        misplaced = list(self._misplace(outputs, expected))
         if misplaced:
             return min(misplaced, key=lambda d: max(d.place))
         found = self._explanations(outputs, None)
@@ -149,7 +149,7 @@ class Search:
         node = self.holding.sequential.nodes[divergence.sequential]
         return divergence.cause == "constant" and not node.type.dtype.is_float
 
-    def _misplaced(self, outputs: Sequence[str], expected: Mapping[str, Placement]) -> Iterator[Divergence]:
+    def _misplace(self, outputs: Sequence[str], expected: Mapping[str, Placement]) -> Iterator[Divergence]:
         """Outputs that are right but for their placement."""
         for name in outputs:
             position, place = self.holding.sequential.outputs[name], self.places.output(name)

@@ -28,7 +28,7 @@ class Editor:
 
     def add(self, op: Operator, *operands: int) -> int:
         """Append a node; raises TypeMismatch where operands do not fit."""
-        self.nodes.append(Node(op, operands, _inferred(self.nodes, op, operands, self.span), self.span))
+        self.nodes.append(Node(op, operands, _infer(self.nodes, op, operands, self.span), self.span))
         return len(self.nodes) - 1
 
     def type(self, position: int) -> TensorType:
@@ -90,7 +90,7 @@ def replace_node(graph: Graph, position: int, build: Replacement, rank: int = 0)
         return old if old < position else result if old == position else old + offset
 
     changed = {result} if nodes[result].type != graph.nodes[position].type else set[int]()
-    return _continued(graph, nodes, position + 1, moved, changed), result
+    return _continue(graph, nodes, position + 1, moved, changed), result
 
 
 def insert_node(
@@ -110,7 +110,7 @@ def insert_node(
         reads = old == instead and (reader >= at if only is None else reader == only)
         return added if reads else old if old < at else old + 1
 
-    return _continued(graph, nodes, at, moved, set())
+    return _continue(graph, nodes, at, moved, set())
 
 
 def with_input(graph: Graph, position: int, name: str, only: int | None = None) -> Graph:
@@ -123,9 +123,7 @@ def with_input(graph: Graph, position: int, name: str, only: int | None = None) 
     return replace(changed, inputs={**changed.inputs, name: added})
 
 
-def _continued(
-    graph: Graph, nodes: list[Node], rest: int, moved: Callable[[int, int], int], changed: set[int]
-) -> Graph:
+def _continue(graph: Graph, nodes: list[Node], rest: int, moved: Callable[[int, int], int], changed: set[int]) -> Graph:
     """The graph that begins with other nodes, and goes on with its own from some position on.
 
     ``moved`` says where what a node reads is now; ``changed`` are the nodes of another type than before.
@@ -134,7 +132,7 @@ def _continued(
         operands = tuple(moved(p, reader) for p in node.operands)
         kept = Node(node.op, operands, node.type, node.span)
         if changed and not changed.isdisjoint(operands):
-            kept = replace(kept, type=_inferred(nodes, node.op, operands, node.span))
+            kept = replace(kept, type=_infer(nodes, node.op, operands, node.span))
             if kept.type != node.type:
                 changed.add(len(nodes))
         nodes.append(kept)
@@ -143,7 +141,7 @@ def _continued(
     return replace(graph, nodes=tuple(nodes), inputs=inputs, outputs=outputs)
 
 
-def _inferred(nodes: Sequence[Node], op: Operator, operands: Sequence[int], span: SourceSpan) -> TensorType:
+def _infer(nodes: Sequence[Node], op: Operator, operands: Sequence[int], span: SourceSpan) -> TensorType:
     types = [nodes[p].type for p in operands]
     try:
         return op.infer(types)

@@ -126,7 +126,7 @@ class Search:
         kept = [p for p, node in enumerate(self.left.nodes) if not isinstance(node.op, _LAYOUT)]
         runs: list[dict[int, Array]] = []
         for trial in self.numbers.trials:
-            parts = (part for p in kept for axis in _sliced(trial.sequential.values[p]) for part in axis)
+            parts = (part for p in kept for axis in _slice(trial.sequential.values[p]) for part in axis)
             runs.append(dict(enumerate(parts)))
         return Index(runs)
 
@@ -417,7 +417,7 @@ def _is_regrouped(one: Sequence[int], other: Sequence[int]) -> bool:
     return mine <= theirs or theirs <= mine
 
 
-def _sliced(value: Array) -> Iterator[list[Array]]:
+def _slice(value: Array) -> Iterator[list[Array]]:
     """What a tensor holds at every index of an axis, for each short one."""
     if value.dtype.kind == "f" and value.ndim > 1:
         for axis, size in enumerate(value.shape):
@@ -428,7 +428,7 @@ def _sliced(value: Array) -> Iterator[list[Array]]:
 def _is_stacked(values: Sequence[Array], index: Index) -> bool:
     """Whether a tensor is made of known ones that lie next to each other along an axis."""
     return any(
-        all(index.has(parts) for parts in zip(*axes, strict=True)) for axes in zip(*map(_sliced, values), strict=True)
+        all(index.has(parts) for parts in zip(*axes, strict=True)) for axes in zip(*map(_slice, values), strict=True)
     )
 
 

@@ -40,14 +40,14 @@ class Layout:
         if self.split_first:
             back = tuple(self.order.index(a) for a in range(len(self.order)))
             inner = tuple(shape[self.order[k]] for k in range(len(self.order)))
-            position = _reshaped(builder, position, inner)
+            position = _reshape(builder, position, inner)
             return builder.add(ops.Transpose(back), position) if back != tuple(range(len(back))) else position
         if self.order != tuple(range(len(self.order))):
             position = builder.add(ops.Transpose(self.order), position)
-        return _reshaped(builder, position, shape)
+        return _reshape(builder, position, shape)
 
 
-def _reshaped(builder: GraphBuilder, position: int, shape: Shape) -> int:
+def _reshape(builder: GraphBuilder, position: int, shape: Shape) -> int:
     return position if builder.type(position).shape == shape else builder.add(ops.Reshape(shape), position)
 
 

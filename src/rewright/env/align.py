@@ -22,7 +22,7 @@ def align_names(before: Module, after: Module) -> Module:
     """
     numbers = _Numbers()
     old, new = numbers.program(before), numbers.program(after)
-    calls = _matched(old.whole, new.whole, before, after)
+    calls = _match(old.whole, new.whole, before, after)
     computations: dict[str, Computation] = {}
     for name in new.whole:
         own = after.computations[name]
@@ -75,7 +75,7 @@ class _Numbers:
         return own
 
 
-def _matched(old: Mapping[str, int], new: Mapping[str, int], before: Module, after: Module) -> dict[str, str]:
+def _match(old: Mapping[str, int], new: Mapping[str, int], before: Module, after: Module) -> dict[str, str]:
     """For each computation of after its name: that of one of before with its structure, the entry's, or a new one."""
     free: dict[int, list[str]] = {}
     for name, number in old.items():

@@ -104,7 +104,7 @@ class AlternativeGraph:
         alternative = self.alternatives[number]
         before = self.program.computations[alternative.computation]
         try:
-            after = self._rewired(before, self._wanted([number])[before.name])
+            after = self._rewire(before, self._want([number])[before.name])
         except Cycle:
             return Counter()
         gone = _live(before) - after.instructions.keys()
@@ -148,17 +148,17 @@ class AlternativeGraph:
         choice would make an instruction read its own result.
         """
         chosen = sorted(set(choices))
-        wanted = self._wanted(chosen)
+        wanted = self._want(chosen)
         everything = {**self.program.computations, **self.computations}
         for name, uses in wanted.items():
-            everything[name] = self._rewired(everything[name], uses)
+            everything[name] = self._rewire(everything[name], uses)
         settings = self.settings if self.settings is not None and len(chosen) == len(self.alternatives) else None
         fields = self.program.fields if settings is None else settings.fields
         result = replace(self.program, computations=everything, fields=fields)
         needed = called_first(everything, result.entry)
         return replace(result, computations={n: everything[n] if n in wanted else prune(everything[n]) for n in needed})
 
-    def _wanted(self, chosen: Sequence[int]) -> dict[str, dict[Use, str]]:
+    def _want(self, chosen: Sequence[int]) -> dict[str, dict[Use, str]]:
         wanted: dict[str, dict[Use, str]] = {}
         for number in chosen:
             if not 0 <= number < len(self.alternatives):
@@ -170,7 +170,7 @@ class AlternativeGraph:
                     raise RewrightError(f"alternative {number} concerns a use that another choice has; choose one")
         return wanted
 
-    def _rewired(self, computation: Computation, uses: Mapping[Use, str]) -> Computation:
+    def _rewire(self, computation: Computation, uses: Mapping[Use, str]) -> Computation:
         instructions = self._with_pool(computation)
         root = computation.root
         changed: dict[str, list[str]] = {}
@@ -196,7 +196,7 @@ class AlternativeGraph:
         taken = set(chosen)
         blocked = {b for a, b in self.overlaps if a in taken} | taken
         mask = [number not in blocked for number in range(len(self.alternatives))]
-        wanted = self._wanted(sorted(taken))
+        wanted = self._want(sorted(taken))
         current: dict[str, _Reach] = {}
         for number, free in enumerate(mask):
             if not free:
@@ -296,7 +296,7 @@ def merge(program: Module, graphs: Sequence[AlternativeGraph]) -> tuple[Alternat
     origins: list[tuple[int, int]] = []
     known: set[object] = set()
     for tag, graph in enumerate(graphs):
-        own = _renamed(graph, _free_suffix(program, pool, computations, graph, f".c{tag}")) if tag else graph
+        own = _rename(graph, _free_suffix(program, pool, computations, graph, f".c{tag}")) if tag else graph
         for name, instructions in own.pool.items():
             pool.setdefault(name, {}).update(instructions)
         computations.update(own.computations)
@@ -332,7 +332,7 @@ def _free_suffix(
     return suffix
 
 
-def _renamed(graph: AlternativeGraph, suffix: str) -> AlternativeGraph:
+def _rename(graph: AlternativeGraph, suffix: str) -> AlternativeGraph:
     """The graph with other names for all that is in its pool."""
     calls = {name: name + suffix for name in graph.computations}
 

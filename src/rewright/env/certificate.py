@@ -91,18 +91,18 @@ def certify_stages(original: Module, stages: Sequence[Stage], seconds: float = 5
     before = original
     for number, stage in enumerate(stages):
         base, graph = stage.base, stage.graph
-        link = _proved(seconds, _import_of(before, base))
+        link = _prove(seconds, _import_of(before, base))
         if not link.proved:
             open_claims.append(f"what XLA imports in round {number} is the module: {link.why}")
         steps: list[dict[str, Any]] = []
         for choice in stage.chosen:
-            own = _proved(seconds, _claim(graph, choice))
+            own = _prove(seconds, _claim(graph, choice))
             steps.append(_step(graph, choice, own))
             if not own.proved:
                 test = stage.tests[choice].what if stage.tests else "not tested"
                 open_claims.append(f"%{graph.alternatives[choice].value} in round {number}: {test}; {own.why}")
-        extended = _extended(graph)
-        rounds.append({"base": _text(base), "extended": _text(extended), "import": _found(link), "steps": steps})
+        extended = _extend(graph)
+        rounds.append({"base": _text(base), "extended": _text(extended), "import": _find(link), "steps": steps})
         # Layouts and aliases of the result are no values, and left as they were.
         before = replace(graph, settings=None).apply(stage.chosen) if stage.chosen else base
     body = {"original": _text(original), "rounds": rounds, "final": _text(before), "open": open_claims}
@@ -207,7 +207,7 @@ def _same_program(left: Module, right: Module) -> Neighbourhood:
     return Neighbourhood(left, whole.computations, inlined, roots[0], roots[1])
 
 
-def _proved(seconds: float, make: Callable[[], Neighbourhood]) -> Proof:
+def _prove(seconds: float, make: Callable[[], Neighbourhood]) -> Proof:
     try:
         return prove_terms(make(), seconds)
     except RewrightError as error:
@@ -225,15 +225,15 @@ def _step(graph: AlternativeGraph, number: int, proof: Proof) -> dict[str, Any]:
         "replacement": a.replacement,
         "uses": [[use.user, use.index] for use in a.uses],
         "by": str(a.provenance),
-        "proof": _found(proof),
+        "proof": _find(proof),
     }
 
 
-def _found(proof: Proof) -> dict[str, Any] | None:
+def _find(proof: Proof) -> dict[str, Any] | None:
     return {"grade": proof.grade, "depths": list(proof.depths)} if proof.proved else None
 
 
-def _extended(graph: AlternativeGraph) -> Module:
+def _extend(graph: AlternativeGraph) -> Module:
     """The program with all instructions that replacements need, which nothing reads yet."""
     everything = {**graph.program.computations, **graph.computations}
     for name, pool in graph.pool.items():

@@ -176,7 +176,7 @@ class Neighbourhood:
         check_notes(self.inlined, inside)
         self._check_orders(inside)
         self._check_bodies(inside)
-        cut = _retyped(self._cut(inside, (left, right)))
+        cut = _retype(self._cut(inside, (left, right)))
         sides = [assemble_module(self.computations, cut, _name(root), "claim") for root in (left, right)]
         return as_on_machines(sides[0].graph(), sides[1].graph())
 
@@ -341,7 +341,7 @@ def _name(number: int) -> str:
     return f"v{number}"
 
 
-def _retyped(cut: dict[str, Instruction]) -> dict[str, Instruction]:
+def _retype(cut: dict[str, Instruction]) -> dict[str, Instruction]:
     """Data movement holds for elements of any type: those that the IR does not have become float32."""
     if any(i.opcode not in MOVEMENT for i in cut.values()):
         return cut

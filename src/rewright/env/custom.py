@@ -47,11 +47,11 @@ def pattern_alternatives(
     except Exception as error:
         what = f"{type(error).__name__}: {error!s:.80}"
         raise RewrightError(f"the rewrite {pattern.name!r:.60} fails ({what})") from None
-    after = _checked(session, base, pattern.name, program)
+    after = _check(session, base, pattern.name, program)
     return split(base.program, after, Provenance("pattern", pattern.name), granularity)
 
 
-def _checked(session: Session, base: HloModule, name: str, program: object) -> Module:
+def _check(session: Session, base: HloModule, name: str, program: object) -> Module:
     """What a function made, where it is a module to XLA; raises RewrightError where it is none."""
     if not isinstance(program, Module):
         raise RewrightError(f"the rewrite {name!r:.60} gives no program but {program!r:.40}; return a Module")

@@ -199,7 +199,7 @@ def _by_xla(original: Module, changes: Sequence[Change], end: Module, seconds: f
     return certify_stages(original, [*stages, Stage(end, AlternativeGraph(end), ())], seconds)
 
 
-def _proved(deployment: Deployment, _programs: object, _store: object) -> Proved:
+def _prove(deployment: Deployment, _programs: object, _store: object) -> Proved:
     _check(deployment)
     known = "proved" if not deployment.open else "proved in part"
     return Proved(
@@ -211,4 +211,4 @@ def _proved(deployment: Deployment, _programs: object, _store: object) -> Proved
     )
 
 
-KIND = Kind(_read, _proved)
+KIND = Kind(_read, _prove)

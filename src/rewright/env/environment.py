@@ -201,11 +201,11 @@ class HloRewrite(gymnasium.Env[Any, Any]):
         if refused:
             info["refused"] = refused
         if (done or truncated) and self.reward in ("time", "both"):
-            value = self._measured(value if self.reward == "both" else 0.0, info)
+            value = self._measure(value if self.reward == "both" else 0.0, info)
         self._ended = done
         return self._observe(), float(value), done, truncated, info
 
-    def _measured(self, value: float, info: dict[str, Any]) -> float:
+    def _measure(self, value: float, info: dict[str, Any]) -> float:
         try:
             found = self.measure()
         except RewrightError as error:
@@ -330,7 +330,7 @@ class HloRewrite(gymnasium.Env[Any, Any]):
         found = self._features()
         if self.observation == "graph":
             links = np.stack([found.sources, found.targets], axis=1)
-            return spaces.GraphInstance(_scaled(found.nodes), _scaled(found.edges), links)
+            return spaces.GraphInstance(_scale(found.nodes), _scale(found.edges), links)
         nodes = min(len(found.nodes), self.most_nodes)
         keep = (found.sources < nodes) & (found.targets < nodes)
         sources, targets, rows = found.sources[keep], found.targets[keep], found.edges[keep]
@@ -344,10 +344,10 @@ class HloRewrite(gymnasium.Env[Any, Any]):
             "alternatives": self._alternatives(),
             "action_mask": self.action_masks(),
         }
-        observation["nodes"][:nodes] = _scaled(found.nodes[:nodes])
+        observation["nodes"][:nodes] = _scale(found.nodes[:nodes])
         observation["node_mask"][:nodes] = 1
         observation["edges"][:edges, 0], observation["edges"][:edges, 1] = sources[:edges], targets[:edges]
-        observation["edge_features"][:edges] = _scaled(rows[:edges])
+        observation["edge_features"][:edges] = _scale(rows[:edges])
         observation["edge_mask"][:edges] = 1
         return observation
 
@@ -449,6 +449,6 @@ def _numbers(action: Any) -> list[int]:
     return [int(number) for number in found]
 
 
-def _scaled(values: Array) -> Array:
+def _scale(values: Array) -> Array:
     """Signed logarithms: sizes range over many orders of magnitude, and small numbers stay distinct."""
     return (np.sign(values) * np.log1p(np.abs(values))).astype(np.float32)

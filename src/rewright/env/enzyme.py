@@ -50,8 +50,8 @@ def named(session: Session, name: str) -> EnzymePattern:
 def enzyme_alternatives(session: Session, module: HloModule, name: str) -> AlternativeGraph:
     """What one pattern does to a module, to its fixpoint; all patterns together where no name is given."""
     wanted = [named(session, name)] if name else list(patterns(session))
-    after = _rewritten(session, module, ";".join(pattern.spelling for pattern in wanted))
-    folded = _rewritten(session, module, named(session, _NEVER).spelling)
+    after = _rewrite(session, module, ";".join(pattern.spelling for pattern in wanted))
+    folded = _rewrite(session, module, named(session, _NEVER).spelling)
     base = module.program
     graph = split(base, align_names(base, after.program), Provenance("enzyme", name or "all patterns"))
     plain = split(base, align_names(base, folded.program), Provenance("enzyme", FOLDING))
@@ -63,7 +63,7 @@ def enzyme_alternatives(session: Session, module: HloModule, name: str) -> Alter
     return replace(graph, alternatives=alternatives, settings=None)
 
 
-def _rewritten(session: Session, module: HloModule, spelling: str) -> HloModule:
+def _rewrite(session: Session, module: HloModule, spelling: str) -> HloModule:
     key = ("enzyme", module.digest, spelling)
     proto = session.remember(key, lambda: session.worker.call("enzyme", module.proto, spelling))
     return session.canonical(HloModule(proto))

@@ -95,7 +95,7 @@ class _Features:
     def run(self) -> GraphFeatures:
         program = self.graph.program
         order = [program.entry, *(name for name in program.computations if name != program.entry)]
-        fused = self._fused()
+        fused = self._fuse()
         for number, name in enumerate(order):
             self._computation(number, name, name in fused)
         for name in order:
@@ -103,7 +103,7 @@ class _Features:
         slots = self._slots()
         return self._arrays(slots)
 
-    def _fused(self) -> set[str]:
+    def _fuse(self) -> set[str]:
         found: set[str] = set()
         for computation in self.graph.program.computations.values():
             for instruction in computation.instructions.values():
@@ -198,8 +198,8 @@ class _Features:
         targets = np.array([e[1] for e in self.edges], dtype=np.int64)
         rows = [[e[2], e[3], element_of(e[4]).number, e[4].elements, e[4].bytes] for e in self.edges]
         edges = np.array(rows, dtype=np.int64).reshape(len(rows), len(EDGE_FEATURES))
-        in_offsets, in_edges = _compressed(targets, count)
-        out_offsets, out_edges = _compressed(sources, count)
+        in_offsets, in_edges = _compress(targets, count)
+        out_offsets, out_edges = _compress(sources, count)
         return GraphFeatures(
             self.names,
             np.arange(count, dtype=np.int64),
@@ -207,8 +207,8 @@ class _Features:
             sources,
             targets,
             edges,
-            _padded([e[4].sizes for e in self.edges]),
-            _padded([e[4].layout for e in self.edges]),
+            _pad([e[4].sizes for e in self.edges]),
+            _pad([e[4].layout for e in self.edges]),
             np.array(slots, dtype=np.int64),
             in_offsets,
             in_edges,
@@ -227,14 +227,14 @@ def _integer_attributes(instruction: Instruction) -> tuple[int, ...]:
     return tuple(value for number, _, value in instruction.fields if isinstance(value, int) and number > 8)
 
 
-def _padded(values: list[tuple[int, ...]]) -> Array:
+def _pad(values: list[tuple[int, ...]]) -> Array:
     found = np.full((len(values), RANK), -1, dtype=np.int64)
     for place, entry in enumerate(values):
         found[place, : min(len(entry), RANK)] = entry[:RANK]
     return found
 
 
-def _compressed(rows: Array, count: int) -> tuple[Array, Array]:
+def _compress(rows: Array, count: int) -> tuple[Array, Array]:
     """Edges by row: where each row starts, and the edges in order of rows."""
     order = np.argsort(rows, kind="stable").astype(np.int64)
     offsets = np.zeros(count + 1, dtype=np.int64)

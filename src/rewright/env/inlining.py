@@ -121,7 +121,7 @@ class Inlined:
 
     def result(self, name: str, argument: int) -> int:
         """The value of a computation of one argument; what it has that is apart is not told from itself."""
-        return self._called((), name, (argument,))
+        return self._call((), name, (argument,))
 
     def says_more(self, term: Term) -> bool:
         """Whether there is more to an operator than its computations: a configuration, or what is a value each time."""
@@ -159,7 +159,7 @@ class Inlined:
         if i.opcode in _THROUGH:
             return operands[0]
         if i.opcode in ("call", "fusion"):
-            return self._called((*place, i.name), i.called[0], operands)
+            return self._call((*place, i.name), i.called[0], operands)
         if i.opcode == "get-tuple-element":
             return self.part(operands[0], integer(i.fields, TUPLE_INDEX))
         if i.opcode == "tuple":
@@ -169,12 +169,12 @@ class Inlined:
             if moved is not None:
                 return moved
         if i.opcode == "map":
-            mapped = self._mapped(i, operands)
+            mapped = self._map(i, operands)
             if mapped is not None:
                 return mapped
         if i.opcode == "reshape" and self.terms[operands[0]].shape == _plain(i.shape_proto):
             return operands[0]
-        said = _said(i)
+        said = _say(i)
         if i.opcode == "while" and note_holds(self, i, operands[0]):
             said = tuple(entry for entry in said if entry[0] != _BACKEND_CONFIG)
         term = Term(i.opcode, _plain(i.shape_proto), said, i.called, operands)
@@ -184,7 +184,7 @@ class Inlined:
         layouts = (around[i.operands[0]].shape_proto, i.shape_proto) if i.opcode == "bitcast" else ()
         return self._number(term, *layouts)
 
-    def _called(self, place: _Place, name: str, operands: tuple[int, ...]) -> int:
+    def _call(self, place: _Place, name: str, operands: tuple[int, ...]) -> int:
         """The value of a computation on arguments."""
         key = ("call", name, operands, place if self._has_apart(name) else ())
         if key not in self._numbers:
@@ -211,18 +211,18 @@ class Inlined:
             if len(widths) > 1 or not {source.element, target.element} <= _NUMBERS:
                 return None
             source = replace(source, element=target.element)
-            x = self.number("bitcast-convert", _plain(array(source.element, source.sizes)), _said(i), (x,))
+            x = self.number("bitcast-convert", _plain(array(source.element, source.sizes)), _say(i), (x,))
         if target.element == "tuple":
             return None
         first, last = major_first(source.sizes, source.layout), major_first(target.sizes, target.layout)
-        x = self._transposed(x, target.element, source.sizes, first)
+        x = self._transpose(x, target.element, source.sizes, first)
         lying = tuple(target.sizes[axis] for axis in last)
         shape = _plain(array(target.element, lying))
         if self.terms[x].shape != shape:
             x = self._number(Term("reshape", shape, (), (), (x,)))
-        return self._transposed(x, target.element, lying, tuple(last.index(axis) for axis in range(len(last))))
+        return self._transpose(x, target.element, lying, tuple(last.index(axis) for axis in range(len(last))))
 
-    def _mapped(self, i: Instruction, operands: tuple[int, ...]) -> int | None:
+    def _map(self, i: Instruction, operands: tuple[int, ...]) -> int | None:
         """A computation of scalars at every place, written with operators on arrays; None where it has no such."""
         body, sizes = self._computations[i.called[0]], i.shape.sizes
         found: Values = {}
@@ -232,15 +232,15 @@ class Inlined:
             if own.opcode == "parameter":
                 found[name] = operands[own.parameter]
             elif own.opcode == "constant":
-                scalar = self.number(own.opcode, _plain(own.shape_proto), _said(own), ())
+                scalar = self.number(own.opcode, _plain(own.shape_proto), _say(own), ())
                 found[name] = self.number("broadcast", shape, (), (scalar,))
             elif own.opcode in ELEMENTWISE and not own.called:
-                found[name] = self.number(own.opcode, shape, _said(own), tuple(found[o] for o in own.operands))
+                found[name] = self.number(own.opcode, shape, _say(own), tuple(found[o] for o in own.operands))
             else:
                 return None
         return found[body.root]
 
-    def _transposed(self, x: int, element: str, sizes: tuple[int, ...], order: tuple[int, ...]) -> int:
+    def _transpose(self, x: int, element: str, sizes: tuple[int, ...], order: tuple[int, ...]) -> int:
         if order == tuple(range(len(order))):
             return x
         shape = _plain(array(element, tuple(sizes[axis] for axis in order)))
@@ -268,7 +268,7 @@ class Inlined:
         return self._apart[name]
 
 
-def _said(i: Instruction) -> tuple[Field, ...]:
+def _say(i: Instruction) -> tuple[Field, ...]:
     """What an instruction says of what it computes."""
     left_out = {SHAPE, METADATA} if i.opcode in _CONFIGURED else {SHAPE, METADATA, _BACKEND_CONFIG}
     if i.opcode == "parameter":

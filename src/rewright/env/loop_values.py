@@ -91,7 +91,7 @@ class LoopValues:
         fixed = frozenset[int]()
         while True:
             loop = _Loop(term.shape, (body, condition), starts, level, fixed)
-            run = self._evaluated(loop, [part for part in range(len(starts)) if part not in fixed])
+            run = self._evaluate(loop, [part for part in range(len(starts)) if part not in fixed])
             more = {p for p in range(len(starts)) if run.after[p] in (run.before[p], starts[p])}
             if more <= fixed:
                 return loop
@@ -102,10 +102,10 @@ class LoopValues:
 
     def _run(self, number: int, loop: _Loop, order: tuple[int, ...]) -> _Run:
         if (number, order) not in self._runs:
-            self._runs[number, order] = self._evaluated(loop, order)
+            self._runs[number, order] = self._evaluate(loop, order)
         return self._runs[number, order]
 
-    def _evaluated(self, loop: _Loop, order: Sequence[int]) -> _Run:
+    def _evaluate(self, loop: _Loop, order: Sequence[int]) -> _Run:
         """One run, with the parts that change numbered in an order; what is not in it comes last."""
         changing = [part for part in range(len(loop.starts)) if part not in loop.fixed]
         places = {part: place for place, part in enumerate(dict.fromkeys([*order, *changing]))}

@@ -68,7 +68,7 @@ class _Machine:
         self.graph = graph
         self.facts = facts_of(graph, MACHINE)
         self.infinite = self._may_be_infinite()
-        self.numbers = self._numbered(numbers)
+        self.numbers = self._number(numbers)
         self.nodes: list[Node] = []
         self.values: list[int] = []
         self.computed: dict[int, int] = {}
@@ -92,7 +92,7 @@ class _Machine:
                 found.add(place)
         return found
 
-    def _numbered(self, known: Numbers) -> list[int]:
+    def _number(self, known: Numbers) -> list[int]:
         """Equal numbers for nodes that are the same operators on the same values, on both sides."""
         found: list[int] = []
         for node in self.graph.nodes:
@@ -148,7 +148,7 @@ class _Machine:
         """A node that tells roundings apart, of operands as computed."""
         op = node.op
         if isinstance(op, ops.Compare):
-            return self._compared(node, op.direction, node.operands)
+            return self._compare(node, op.direction, node.operands)
         operands = [self._as_computed(operand) for operand in node.operands]
         if isinstance(op, Elementwise) and not node.type.dtype.is_float:
             if isinstance(op, ops.Convert) and self._fits(node):
@@ -159,12 +159,12 @@ class _Machine:
     def _fits(self, node: Node) -> bool:
         return all(self._is_exact(o) and fits(self.facts[o], node.type.dtype) for o in node.operands)
 
-    def _compared(self, node: Node, direction: str, operands: tuple[int, ...]) -> int:
+    def _compare(self, node: Node, direction: str, operands: tuple[int, ...]) -> int:
         """A comparison as a function: greater is less the other way round, and unequal is not equal."""
         if direction in _SWAPPED:
-            return self._compared(node, _SWAPPED[direction], operands[::-1])
+            return self._compare(node, _SWAPPED[direction], operands[::-1])
         if direction == "NE":
-            return self._add(ops.Not(), [self._compared(node, "EQ", operands)], node)
+            return self._add(ops.Not(), [self._compare(node, "EQ", operands)], node)
         if direction == "EQ":
             operands = self._in_order(operands)
         computed = [self._as_computed(operand) for operand in operands]
@@ -177,10 +177,10 @@ class _Machine:
     def _as_computed(self, place: int) -> int:
         """A node as a machine computes it: equal wherever it is written in the same way."""
         if place not in self.computed:
-            self.computed[place] = self._computed(place)
+            self.computed[place] = self._compute(place)
         return self.computed[place]
 
-    def _computed(self, place: int) -> int:
+    def _compute(self, place: int) -> int:
         node = self.graph.nodes[place]
         if not node.type.dtype.is_float or isinstance(node.op, ops.Leaf) or self._is_exact(place):
             return self.values[place] if place < len(self.values) else self._as_function(place)

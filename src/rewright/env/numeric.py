@@ -131,7 +131,7 @@ class _Values:
         largest = 0.0 if spread is None else self._largest()
         found, ratio = Agreement(True, 0.0, 0.0), 0.0
         for block in self._blocks(spread, rewritten):
-            own, how = self._judged(block, factor, largest)
+            own, how = self._judge(block, factor, largest)
             if how > ratio or (found.equal and own.difference > found.difference):
                 found, ratio = own, max(how, ratio)
         return found
@@ -169,7 +169,7 @@ class _Values:
             found = max(found, float(np.max(ratio, initial=0.0, where=np.isfinite(ratio))))
         return min(found, _ROUNDINGS[1])
 
-    def _judged(self, block: _Block, factor: float, largest: float) -> tuple[Agreement, float]:
+    def _judge(self, block: _Block, factor: float, largest: float) -> tuple[Agreement, float]:
         """The element of a block that agrees least, and how many times what is allowed it is off."""
         old, new, ref = block.old, block.new, block.ref
         with np.errstate(all="ignore"):

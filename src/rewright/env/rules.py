@@ -55,12 +55,12 @@ def rule_alternatives(
     parameters: dict[str, str] = {}
     for rule in _all_ranks(rules, seen):
         for match in matches(rule, seen.graph):
-            results = _written(writer, seen, match, parameters)
+            results = _write(writer, seen, match, parameters)
             if results is not None:
                 wanted.append((match, results))
             if len(wanted) >= _MOST_MATCHES:
                 break
-    names = _entered(session, pool, writer, wanted, parameters)
+    names = _enter(session, pool, writer, wanted, parameters)
     guarded: list[int] = []
     for match, results in wanted:
         provenance = Provenance(source, match.rule.name)
@@ -95,8 +95,8 @@ def at_rank(rule: Rule, rank: int) -> Rule | None:
     if len(old) == rank or len(set(old)) != len(old) or not all(isinstance(size, SizeExpr) for size in old):
         return None
     new = tuple(symbol(f"pointwise{axis}") for axis in range(rank))
-    left, right = (_reshaped(graph, old, new) for graph in graphs[:2])
-    facts = _reshaped(graphs[2], old, new) if rule.facts is not None else None
+    left, right = (_reshape(graph, old, new) for graph in graphs[:2])
+    facts = _reshape(graphs[2], old, new) if rule.facts is not None else None
     return replace(rule, left=left, right=right, facts=facts)
 
 
@@ -106,7 +106,7 @@ def _is_pointwise(node: Node) -> bool:
     return isinstance(node.op, (Elementwise, ops.Input)) or ops.splat(node.op) is not None
 
 
-def _reshaped(graph: Graph, old: Shape, new: Shape) -> Graph:
+def _reshape(graph: Graph, old: Shape, new: Shape) -> Graph:
     """The graph with another shape in the place of one."""
 
     def kind(tensor: TensorType) -> TensorType:
@@ -128,7 +128,7 @@ def _all_ranks(rules: Sequence[Rule], seen: Mirror) -> list[Rule]:
     return [*rules, *lifted]
 
 
-def _written(writer: Writer, seen: Mirror, match: Match, parameters: dict[str, str]) -> list[str] | None:
+def _write(writer: Writer, seen: Mirror, match: Match, parameters: dict[str, str]) -> list[str] | None:
     """The results of a match as names of the text, or of the module where a result is a value that is there."""
     inputs = {label: seen.names[place] for label, place in match.inputs.items()}
     try:
@@ -142,7 +142,7 @@ def _written(writer: Writer, seen: Mirror, match: Match, parameters: dict[str, s
         return None
 
 
-def _entered(
+def _enter(
     session: Session,
     pool: Pool,
     writer: Writer,

@@ -123,16 +123,16 @@ class _Split:
         return AlternativeGraph(self.before, tuple(self.alternatives), self.pool, self.computations, self.after)
 
     def _import(self, name: str, computation: Computation) -> None:
-        instructions = {n: self._called(i) for n, i in computation.instructions.items()}
+        instructions = {n: self._call(i) for n, i in computation.instructions.items()}
         self.computations[self.calls[name]] = replace(computation, name=self.calls[name], instructions=instructions)
 
-    def _called(self, instruction: Instruction) -> Instruction:
+    def _call(self, instruction: Instruction) -> Instruction:
         if all(self.calls[c] == c for c in instruction.called):
             return instruction
         return replace(instruction, called=tuple(self.calls[c] for c in instruction.called))
 
     def _compare(self, before: Computation, after: Computation) -> None:
-        theirs = {name: self._called(i) for name, i in after.instructions.items()}
+        theirs = {name: self._call(i) for name, i in after.instructions.items()}
         names = self._names(before, theirs)
         pairs: dict[tuple[str, str, Use | None], list[Use]] = {}
 

@@ -79,9 +79,9 @@ def audit(
     within = known_ranges(left, right, WeightMap(certificate.definitions), tables)
     for name in inputs_out_of_range(certificate.ranges, within):
         raise OtherPrograms(f"the certificate is about other values of {name!r} than those that were given")
-    base = _stated(certificate, left, right)
+    base = _state(certificate, left, right)
     own = checked or Checked(seconds=seconds)
-    mine, *theirs = _rewritten(certificate, base, own)
+    mine, *theirs = _rewrite(certificate, base, own)
     elapsed = time.perf_counter() - started
     program = replace(base.right, graphs=tuple(theirs))
     core = check_core(certificate.core(), mine, program, store, seconds, counts=False, checked=own)
@@ -111,7 +111,7 @@ def _same(a: Array, b: Array) -> bool:
     return a.shape == b.shape and np.array_equal(a, b, equal_nan=True)
 
 
-def _stated(certificate: EquivalenceCertificate, left: Graph, right: RankProgram) -> Stated:
+def _state(certificate: EquivalenceCertificate, left: Graph, right: RankProgram) -> Stated:
     try:
         base = unify_inputs(left, right, WeightMap(certificate.definitions), certificate.tables)
     except RewrightError as error:
@@ -123,7 +123,7 @@ def _stated(certificate: EquivalenceCertificate, left: Graph, right: RankProgram
     return base
 
 
-def _replayed(certificate: EquivalenceCertificate, base: Stated, checked: Checked) -> list[Replayed]:
+def _replay(certificate: EquivalenceCertificate, base: Stated, checked: Checked) -> list[Replayed]:
     """Both programs as they were rewritten, the left one first."""
     rewritings = certificate.rewritings
     if len(rewritings) != len(base.graphs):
@@ -136,9 +136,9 @@ def _replayed(certificate: EquivalenceCertificate, base: Stated, checked: Checke
     return found
 
 
-def _rewritten(certificate: EquivalenceCertificate, base: Stated, checked: Checked) -> list[Graph]:
+def _rewrite(certificate: EquivalenceCertificate, base: Stated, checked: Checked) -> list[Graph]:
     """The programs that the core begins with; what they take for granted must be stated."""
-    programs = _replayed(certificate, base, checked)
+    programs = _replay(certificate, base, checked)
     graphs = [one.graph for one in programs]
     gone, between = lost_needs(base.graphs, graphs), passing(programs)
     for one in gone:

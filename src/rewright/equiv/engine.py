@@ -119,7 +119,7 @@ def equiv(
     Raises:
         RewrightError: for programs that have nothing in common; for a weight map that is partial or contradictory.
     """
-    found = _judged(left, right, inputs, relations, budget, _How(audit, explain), prover or Prover())
+    found = _judge(left, right, inputs, relations, budget, _How(audit, explain), prover or Prover())
     captures = left, *_program(right).graphs
     return found.about_captures(validation_note(captures), text_of(captures))
 
@@ -134,7 +134,7 @@ class _How:
     """Whether remainders are written out, with which short integers count from the other end where they do not fit."""
 
 
-def _judged(
+def _judge(
     left: Graph,
     right: Graph | RankProgram | Sequence[Graph],
     inputs: Inputs | None,
@@ -152,7 +152,7 @@ def _judged(
     named = rename_output(left, captured)
     values, shards = _values(inputs, len(captured.graphs))
     weights = guess_definitions(read_map(relations, left, named), left, named, values, shards)
-    given = related_names(weights) | {name for name in left.inputs if _given(name, values)}
+    given = related_names(weights) | {name for name in left.inputs if _is_given(name, values)}
     apart = [name for graph in named.graphs for name in buffers.differing_buffers(left, graph, given)]
     unseen = dict.fromkeys(name for graph in named.graphs for name in buffers.not_seen(left, graph, given))
     steps = Steps(Checked(prover.seconds, prover.why_open))
@@ -162,7 +162,7 @@ def _judged(
     tried = _best_attempt(prepare, partial(_attempted, pair, prover, audit=how.audit), started)
     ready, pair, stages, swept, verdict = tried.ready, tried.pair, tried.stages, tried.swept, tried.verdict
     if ready.wraps:  # what integers without an end say is no more than a reason
-        again = _judged(left, right, inputs, relations, pair.left_over(), replace(how, counts=True), prover)
+        again = _judge(left, right, inputs, relations, pair.left_over(), replace(how, counts=True), prover)
         if verdict.status != "proved" or again.status == "proved":
             return again
         verdict = replace(verdict, status="unknown", reason=ready.wraps, certify=None)
@@ -170,7 +170,7 @@ def _judged(
     verdict, twin = _told_apart(verdict, pair)
     verdict = _with_findings(verdict, pair, twin, ready, swept, prover if how.explain else None)
     doubt = _doubt(verdict, pair, _Captured(left, captured, weights, ready, (), steps), values)
-    doubt = doubt or _shown(verdict, ready, pair)
+    doubt = doubt or _show(verdict, ready, pair)
     if doubt:
         verdict = replace(verdict, status="unknown", reason=doubt, findings=(), certify=None)
     if apart and verdict.status == "proved":
@@ -233,7 +233,7 @@ def _attempted(pair: _Pair, prover: Prover, ready: Prepared, started: float, *, 
     if swept is not None:
         stages.append(swept.stage)
         pair = pair.with_stage(swept.stage)
-    stages = [stage for stage in _numbered(stages) if stage.splices]
+    stages = [stage for stage in _number(stages) if stage.splices]
     ready = ready.replacing([pair.left, *pair.right.graphs]) if stages else ready
     verdict = pair.answered(audit=audit and not ready.wraps, locate=not pair.is_single)
     verdict.stats.seconds.update({"weights and constants": preparing, "lemmas": sweeping})
@@ -269,7 +269,7 @@ def _infinity(ready: Prepared) -> float:
     return min((abs(v) for v in numbers if v < 0 and filling_assumption(v) in ready.assumptions), default=math.inf)
 
 
-def _given(name: str, values: Values | None) -> bool:
+def _is_given(name: str, values: Values | None) -> bool:
     return values is not None and name in values[0] and name in values[1]
 
 
@@ -298,7 +298,7 @@ def _doubt(verdict: Verdict, pair: _Pair, captured: _Captured, values: Values | 
     return ""
 
 
-def _shown(verdict: Verdict, ready: Prepared, pair: _Pair) -> str:
+def _show(verdict: Verdict, ready: Prepared, pair: _Pair) -> str:
     """Why the number that stands for minus infinity matters in programs that are proved equal; empty otherwise."""
     if verdict.status != "proved" or MASKS not in ready.assumptions:
         return ""
@@ -306,7 +306,7 @@ def _shown(verdict: Verdict, ready: Prepared, pair: _Pair) -> str:
     return lowest_doubt(ready.written) or value_doubt(replace(pair, left=ready.written[0], right=program).executable())
 
 
-def _numbered(stages: Sequence[Stage]) -> list[Stage]:
+def _number(stages: Sequence[Stage]) -> list[Stage]:
     """Stages with their lemmas numbered consecutively."""
     numbers = itertools.count(1)
     return [

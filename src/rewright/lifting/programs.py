@@ -188,7 +188,7 @@ class Lifter:
             entries, found = whole.entries, whole.found
             shorter = self._shorter(entries, found, graphs, run.first) if contract else None
         if shorter is not None:
-            self._contracted(entries, shorter, run)
+            self._contract(entries, shorter, run)
             return
         position = 0
         for repeat in found:
@@ -224,7 +224,7 @@ class Lifter:
         self.layered.append(Layered(graphs, entries, shorter))
         return shorter
 
-    def _contracted(self, entries: Stream, shorter: Contraction, run: Run) -> None:
+    def _contract(self, entries: Stream, shorter: Contraction, run: Run) -> None:
         """Lift what a contraction does not leave out; raises NotContracted where that does not speak for the rest."""
         sequential = run.first == SEQUENTIAL
         if sequential:

@@ -33,8 +33,8 @@ def transfer(
     """The value of an operator's result; an operator without a law becomes an opaque function of its operands."""
     if algebra.forms.plain:
         known = [written_out(algebra.terms, plain(value)) for value in values]
-        return written_out(algebra.terms, plain(_transferred(algebra, op, known, types, result)))
-    found = _transferred(algebra, op, values, types, result)
+        return written_out(algebra.terms, plain(_transfer(algebra, op, known, types, result)))
+    found = _transfer(algebra, op, values, types, result)
     if algebra.sequential and isinstance(op, ops.Reshape) and not reads_ones(values[0]):
         return plain(found)
     if algebra.sequential or isinstance(op, ops.Layout) or _is_familiar(algebra, found):
@@ -42,7 +42,7 @@ def transfer(
     if algebra.is_strange(*(value for value in values if isinstance(value, View))):
         return found
     for others in plainer(values):
-        other = _transferred(algebra, op, others, types, result)
+        other = _transfer(algebra, op, others, types, result)
         if _is_familiar(algebra, other):
             algebra.count_use("(another reading of one of many)")
             return other
@@ -55,7 +55,7 @@ def _is_familiar(algebra: Algebra, value: Value) -> bool:
     return algebra.is_familiar(value)
 
 
-def _transferred(
+def _transfer(
     algebra: Algebra, op: Operator, values: Sequence[Value], types: Sequence[TensorType], result: TensorType
 ) -> Value:
     try:

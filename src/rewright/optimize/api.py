@@ -150,8 +150,8 @@ def optimize(
     try:
         started = time.process_time()
         if original is not None:
-            found.calls = Calls.of(original, args, kwargs or {}, partial(_captured, program))
-        captured = found.calls.graph if found.calls is not None else _captured(program, args, kwargs)
+            found.calls = Calls.of(original, args, kwargs or {}, partial(_capture, program))
+        captured = found.calls.graph if found.calls is not None else _capture(program, args, kwargs)
         found.graph, found.domain = prepare_graph(captured), Domain.of(captured)
         seconds["capture"] = time.process_time() - started
         _fill(found, captured, chosen, allow, budget, verify)
@@ -164,7 +164,7 @@ def optimize(
     return found
 
 
-def _captured(program: Any, args: Sequence[Any], kwargs: Mapping[str, Any] | None) -> Graph:
+def _capture(program: Any, args: Sequence[Any], kwargs: Mapping[str, Any] | None) -> Graph:
     """The graph of a program; operators without a lowering are opaque calls in it."""
     if isinstance(program, Graph):
         return program
@@ -182,7 +182,7 @@ def _fill(found: Optimized, captured: Graph, target: Target, allow: Allow, budge
     if not plan.kernels:
         found.reason = "there is nothing to fuse: every operator is a library's"
         return
-    plan, found.trust = _trusted(planner, plan, budget, given)
+    plan, found.trust = _trust(planner, plan, budget, given)
     found.plan = plan
     if found.trust.evidence != "proved" and allow != "tested":
         seconds["prove"] = found.trust.seconds
@@ -202,7 +202,7 @@ def _fill(found: Optimized, captured: Graph, target: Target, allow: Allow, budge
     found.reason = found.trust.reason
 
 
-def _trusted(planner: Planner, plan: Plan, budget: float, given: Graph | None) -> tuple[Plan, Trust]:
+def _trust(planner: Planner, plan: Plan, budget: float, given: Graph | None) -> tuple[Plan, Trust]:
     """The plan, with its unproved parts left to a library if need be, and the evidence for it.
 
     Reads at computed places are left out first, then everything that is computed for a tensor that is not proved.

@@ -116,13 +116,13 @@ def condition_text(e: Expression) -> str:
 def emit_files(found: Optimized, folder: Path) -> list[Path]:
     """Write code and explanation, and with a certificate the two programs that it is about, for ``rewright audit``."""
     try:
-        return _emitted(found, folder)
+        return _emit(found, folder)
     except OSError as error:
         what = "it is a file" if folder.is_file() else (error.strerror or str(error)).lower()
         raise RewrightError(f"cannot write to {folder}: {what}; name a folder") from None
 
 
-def _emitted(found: Optimized, folder: Path) -> list[Path]:
+def _emit(found: Optimized, folder: Path) -> list[Path]:
     folder.mkdir(parents=True, exist_ok=True)
     files = {"explanation.txt": found.explain() + "\n", **(found.printed.files if found.printed is not None else {})}
     paths: list[Path] = []

@@ -89,7 +89,7 @@ def _complete(
     """Lift every layer by itself, and relate once more the outputs that are other values then."""
     before = proof.ranks
     try:
-        with _timed(proof, "lift ranks"):
+        with _time(proof, "lift ranks"):
             proof.ranks = proof.lifter.complete(program.graphs)
     except BudgetExceeded:
         proof.out_of_time = True
@@ -101,7 +101,7 @@ def _complete(
     else:
         changed = [name for name in proof.failed if any(_output(old, name) != _output(new, name) for old, new in pairs)]
         _relate_all(proof, changed, program, expected, wrong)
-    proof.assumptions = _assumed(proof, program, relations)
+    proof.assumptions = _assume(proof, program, relations)
 
 
 def _output(lifted: Lifted, name: str) -> int | None:
@@ -196,9 +196,9 @@ def _lift(
     seconds = {"relate inputs": time.perf_counter() - started}
     proof = Proof(lifter, Lifted(sequential), [], seconds=seconds)
     try:
-        with _timed(proof, "lift sequential"):
+        with _time(proof, "lift sequential"):
             proof.sequential = lifter.sequential(sequential, inputs.sequential)
-        with _timed(proof, "lift ranks"):
+        with _time(proof, "lift ranks"):
             proof.ranks = lifter.ranks(program.graphs, inputs.ranks)
     except BudgetExceeded:
         proof.out_of_time = True
@@ -220,7 +220,7 @@ def _lift(
     if stands and not numbered:
         _repeat(proof, program, stands, expected)
     seconds["relate outputs"] = time.perf_counter() - started
-    proof.assumptions = _assumed(proof, program, relations)
+    proof.assumptions = _assume(proof, program, relations)
     return proof
 
 
@@ -268,7 +268,7 @@ def _repeat(proof: Proof, program: RankProgram, stands: Mapping[str, str], expec
     held: dict[str, tuple[Holders, Placement] | None] = {}
     for name, other in stands.items():
         if other not in held:
-            held[other] = _held(proof, other, program)
+            held[other] = _hold(proof, other, program)
         found = held[other]
         if found is None or holders_of(name, program.graphs, program.mesh) != found[0]:
             proof.failed.append(name)
@@ -279,7 +279,7 @@ def _repeat(proof: Proof, program: RankProgram, stands: Mapping[str, str], expec
     }
 
 
-def _held(proof: Proof, name: str, program: RankProgram) -> tuple[Holders, Placement] | None:
+def _hold(proof: Proof, name: str, program: RankProgram) -> tuple[Holders, Placement] | None:
     """Which ranks hold a related output, and how; None where that is not known."""
     placement = proof.placements.get(name)
     owners = holders_of(name, program.graphs, program.mesh)
@@ -288,7 +288,7 @@ def _held(proof: Proof, name: str, program: RankProgram) -> tuple[Holders, Place
 
 
 @contextmanager
-def _timed(proof: Proof, phase: str) -> Generator[None]:
+def _time(proof: Proof, phase: str) -> Generator[None]:
     """Measure the seconds of a phase; walking the graphs is counted separately."""
     started, walked = time.perf_counter(), proof.lifter.walking
     try:
@@ -369,7 +369,7 @@ def _text(placement: Placement | None) -> str | None:
     return None if placement is None else str(placement)
 
 
-def _assumed(proof: Proof, program: RankProgram, relations: Relations) -> list[str]:
+def _assume(proof: Proof, program: RankProgram, relations: Relations) -> list[str]:
     """What a proof assumes: of numbers, of indices, of inputs, and of sizes and options as these were captured."""
     found = [graph.metadata.get("assumptions", "") for graph in (proof.sequential.graph, *program.graphs)]
     captured = dict.fromkeys(text for line in found for text in line.split("; ") if text)

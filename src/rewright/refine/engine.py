@@ -189,7 +189,7 @@ def _answer(question: Question, asked: _Asked, drafts: Sequence[Draft] = ()) -> 
         values = _Values(case)
         given = case.relations, case.expected, asked.deadline
         proof = attempt(case.sequential, case.program, *given, wrong=values.wrong)
-    told = _told(case, proof)
+    told = _tell(case, proof)
     mismatch = proof.mismatch
     if case.program.deadlock:  # it names the lines of groups too
         mismatch = CollectiveMismatch(case.program.deadlock, mismatch.span if mismatch is not None else None)
@@ -209,7 +209,7 @@ def _answer(question: Question, asked: _Asked, drafts: Sequence[Draft] = ()) -> 
         return less
     if not asked.explain:
         return told.unknown(_said_of(proof.failed, proof, "not related"), proof.relations)
-    found = _failed(case, values, proof, asked, told)
+    found = _fail(case, values, proof, asked, told)
     # All numbers show that programs differ; where they differ is clearer without those out of range.
     return less if less is not None and less.status == found.status == "refuted" else found
 
@@ -218,15 +218,15 @@ def _case(question: Question, asked: _Asked) -> Case:
     """The question with what is known of the inputs and expected of the outputs."""
     sequential, program = question.sequential, question.program
     known = input_relations(sequential, program, asked.relations)
-    expected = _expected(sequential, program, known, asked)
+    expected = _expect(sequential, program, known, asked)
     known = complete_relations(sequential, program, known, expected)
-    expected = _expected(sequential, program, known, asked)
+    expected = _expect(sequential, program, known, asked)
     more = (*question.assumptions, *unknown_assumptions(sequential, known.placements))
     known = replace(known, assumptions=(*known.assumptions, *more))
     return Case(sequential, replace(program, inputs=known.placements), known, expected)
 
 
-def _expected(sequential: Graph, program: RankProgram, known: Relations, asked: _Asked) -> Mapping[str, Placement]:
+def _expect(sequential: Graph, program: RankProgram, known: Relations, asked: _Asked) -> Mapping[str, Placement]:
     """How outputs are expected to be held, given how inputs are."""
     held = replace(program, inputs=known.placements)
     return output_expectations(sequential, held, asked.expect, known.equations)
@@ -238,7 +238,7 @@ def _by_name(case: Case, pairing: Pairing) -> Case:
     return replace(case, sequential=sequential, program=program)
 
 
-def _told(case: Case, proof: Proof) -> _Told:
+def _tell(case: Case, proof: Proof) -> _Told:
     graphs = case.program.graphs
     laws = dict(proof.lifter.algebra.laws)
     sizes = len(case.sequential), sum(map(len, graphs)), len(graphs)
@@ -264,7 +264,7 @@ def _of_proof(stated: Stated, proof: Proof, is_written_out: bool, asked: _Asked,
     programs = case.sequential, case.program
     meant = _written_out(*programs) if is_written_out else programs
     doubt = wrapping([meant[0], *meant[1].graphs]) if asked.counts else ""
-    if doubt and not _is_proof(attempt(*_counted(*meant), case.relations, case.expected, asked.deadline)):
+    if doubt and not _is_proof(attempt(*_count(*meant), case.relations, case.expected, asked.deadline)):
         return told.unknown(doubt)
     try:
         open_ones = obligations_of(proof, case.relations)
@@ -336,7 +336,7 @@ def _written_out(sequential: Graph, program: RankProgram) -> _Programs:
     return first, replace(program, graphs=graphs)
 
 
-def _counted(sequential: Graph, program: RankProgram) -> _Programs:
+def _count(sequential: Graph, program: RankProgram) -> _Programs:
     """The programs in which short integers wrap around."""
     return insert_wrapping(sequential), replace(program, graphs=tuple(map(insert_wrapping, program.graphs)))
 
@@ -355,7 +355,7 @@ def _proved(
     count, if that was asked for. It says how these come from the programs that were captured."""
     count = len(proof.relations)
     reason = f"the ranks hold {f'all {count} outputs' if count > 1 else 'the output'} of the sequential program"
-    whole, ranks = _counted(*meant) if counts else meant
+    whole, ranks = _count(*meant) if counts else meant
     case = stated.case
     core = partial(certificate, whole, ranks, case.relations, case.expected, proof.forms, open_ones, proof.lifter.walks)
     write = partial(stated.certificate, core, counts)
@@ -381,7 +381,7 @@ def audit_verdict(
     return replace(verdict, evidence=Evidence.PROVED)
 
 
-def _failed(case: Case, values: _Values, proof: Proof, asked: _Asked, told: _Told) -> Verdict:
+def _fail(case: Case, values: _Values, proof: Proof, asked: _Asked, told: _Told) -> Verdict:
     """The verdict after a failed proof: refuted where the numeric twin finds different values, else unknown."""
     memory = made_of_memory(case.sequential, proof.failed)
     if memory:
@@ -398,12 +398,12 @@ def _failed(case: Case, values: _Values, proof: Proof, asked: _Asked, told: _Tol
         reason = f"{_said_of(ran.wrong_of(proof.failed), proof, 'wrong')}: {twin.reason}"
     else:
         reason = f"{_said_of(proof.failed, proof, 'not related')}; {twin.reason}"
-    about = told.assumptions, _related(proof, ran), found, (*told.notes, *more), told.stats, reason
+    about = told.assumptions, _relate(proof, ran), found, (*told.notes, *more), told.stats, reason
     verdict = Verdict(status, Evidence.TESTED, *about, programs=(case.sequential, case.program))
     return _run(case, verdict) if asked.runs and twin.agrees is True else verdict
 
 
-def _related(proof: Proof, ran: Ran) -> dict[str, OutputRelation]:
+def _relate(proof: Proof, ran: Ran) -> dict[str, OutputRelation]:
     """The relations of a failed proof; of outputs without one, whether their values are right all the same."""
     right = set(proof.failed) - set(ran.wrong_of(proof.failed))
     return {

@@ -113,7 +113,7 @@ def challenge_verdict(verdict: Verdict, pair: Run, folder: Path | None = None) -
     if verdict.status == "refuted":
         return verdict
     with pause_garbage_collection():
-        tried = _objected if pair.steps <= _MOST_STEPS else _with_three_layers
+        tried = _object if pair.steps <= _MOST_STEPS else _with_three_layers
         return tried(verdict, pair, folder)
 
 
@@ -121,19 +121,19 @@ def _with_three_layers(verdict: Verdict, pair: Run, folder: Path | None) -> Verd
     """The verdict after the programs were run with fewer layers, which may deny it and refutes nothing by itself."""
     if verdict.status != "proved":
         return verdict
-    found = _shortened(pair)
+    found = _shorten(pair)
     if found is None and pair.steps <= _MOST_WHOLE:
-        return _objected(verdict, pair, folder)
+        return _object(verdict, pair, folder)
     if found is None or (shorter := pair.of(found)).steps > _MOST_WHOLE:
         return replace(verdict, notes=(*verdict.notes, NOT_RUN.format(pair.steps)))
     told = SHORTER.format(found.layers)
-    after = _objected(verdict, shorter, folder)
+    after = _object(verdict, shorter, folder)
     if after.status == "refuted":
         return replace(after, status="unknown", reason=f"{told}: {after.reason}")
     return replace(after, notes=(*after.notes, told))
 
 
-def _shortened(pair: Run) -> Shortened | None:
+def _shorten(pair: Run) -> Shortened | None:
     """The programs with three layers, with the one that says where nothing is claimed; None where they have none."""
     layers = pair.layered or find_layers(pair.sequential, pair.program.graphs)
     if not layers or pair.unclaimed is None:
@@ -142,7 +142,7 @@ def _shortened(pair: Run) -> Shortened | None:
     return None if unclaimed is None else shorten_programs(*layers, unclaimed)
 
 
-def _objected(verdict: Verdict, pair: Run, folder: Path | None) -> Verdict:
+def _object(verdict: Verdict, pair: Run, folder: Path | None) -> Verdict:
     for contest in _contests(pair, proved=verdict.status == "proved"):
         for draw in contest.draws(thorough=verdict.status == "proved"):
             found = contest.try_draw(draw)

@@ -155,7 +155,7 @@ class Verdict:
 
     def about_captures(self, validation: str, record: str) -> Self:
         """The verdict with what was checked of the captures: in a sentence, and as JSON for its certificate."""
-        certify = None if self.certify is None else partial(_recorded, self.certify, record)
+        certify = None if self.certify is None else partial(_record, self.certify, record)
         return replace(self, validation=validation, certify=certify)
 
     @cached_property
@@ -170,7 +170,7 @@ class Verdict:
         return f"{self.status} ({self.evidence}): {self.reason}" if self.reason else f"{self.status} ({self.evidence})"
 
 
-def _recorded(certify: Callable[[], Certificate], record: str) -> Certificate:
+def _record(certify: Callable[[], Certificate], record: str) -> Certificate:
     return replace(certify(), captured=record)
 
 

@@ -39,14 +39,14 @@ def with_parameters(source: str, program: Module) -> tuple[Module, tuple[str, ..
     missing = [n for n in names if n not in main.instructions or not _is_constant(main, n)]
     if missing:
         raise RewrightError(f"the values of {missing[0]:.60} are elided ({{...}}); print it with its large constants")
-    return _entered(program, names), tuple(names)
+    return _enter(program, names), tuple(names)
 
 
 def _is_constant(computation: Computation, name: str) -> bool:
     return computation.instructions[name].opcode == "constant"
 
 
-def _entered(program: Module, names: list[str]) -> Module:
+def _enter(program: Module, names: list[str]) -> Module:
     main = program.main
     instructions = dict(main.instructions)
     first = len(main.parameters())

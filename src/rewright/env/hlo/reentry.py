@@ -81,12 +81,12 @@ def laid_out(program: Module) -> Module:
             around = {p.name: computation.instructions[i.operands[p.parameter]].shape_proto for p in body.parameters()}
             if not several:
                 around[body.root] = i.shape_proto
-            changed = {n: _laid(own, around[n]) if n in around else own for n, own in body.instructions.items()}
+            changed = {n: _lay(own, around[n]) if n in around else own for n, own in body.instructions.items()}
             found[body.name] = replace(body, instructions=changed)
     return replace(program, computations=found).map_instructions(_with_layout)
 
 
-def _laid(instruction: Instruction, shape: bytes) -> Instruction:
+def _lay(instruction: Instruction, shape: bytes) -> Instruction:
     """The instruction with another shape, where it is an array without a layout."""
     own = instruction.shape
     return instruction if own.layout or not own.sizes else instruction.with_field(SHAPE, BYTES, shape)

@@ -231,12 +231,12 @@ class Adapter:
 
     def trace(self, proto: bytes, disabled: str, only: str = ".*") -> tuple[list[Step], bytes]:
         """The module before all passes and after every pass that changed it, and the module at the end."""
-        steps = self._dumped(lambda flags: self._compile(self._entrance(proto), "capture", **flags), disabled, only)
+        steps = self._dump(lambda flags: self._compile(self._entrance(proto), "capture", **flags), disabled, only)
         if self._captured is None or not steps:
             raise RewrightError("XLA ended its passes without a module; the hook was not called")
         return steps, self._captured
 
-    def _dumped(self, compile: Callable[[dict[str, Any]], Any], disabled: str, only: str) -> list[Step]:
+    def _dump(self, compile: Callable[[dict[str, Any]], Any], disabled: str, only: str) -> list[Step]:
         """What a compilation dumps, given the flags to dump it."""
         folder = tempfile.mkdtemp(prefix="rewright-", dir="/dev/shm" if os.path.isdir("/dev/shm") else None)
         try:
@@ -271,7 +271,7 @@ class Adapter:
             except CompileError as error:
                 stopped.append(str(error))
 
-        steps = self._dumped(compile, disabled, only)
+        steps = self._dump(compile, disabled, only)
         if not steps:
             raise RewrightError(stopped[0] if stopped else "XLA:GPU dumped no module")
         return steps, "".join(stopped)

@@ -75,7 +75,7 @@ def _tables(graph: Graph) -> dict[int, _Table]:
         elif isinstance(node.op, ops.View) and node.operands[0] in numbers:
             numbers[position] = numbers[node.operands[0]]
         elif isinstance(node.op, ops.Gather):
-            looked = _looked(graph, node, found)
+            looked = _look_up(graph, node, found)
             found |= {} if looked is None else {position: looked}
         elif isinstance(node.op, ops.Elementwise):
             table = _table(graph, node.op, node, found, numbers)
@@ -124,7 +124,7 @@ def _whole(op: ops.Elementwise, node: Node, operands: list[Array], values: Array
     return op.execute([one.astype(np.int64) if one.dtype.kind in "iu" else one for one in operands])
 
 
-def _looked(graph: Graph, node: Node, known: Mapping[int, _Table]) -> _Table | None:
+def _look_up(graph: Graph, node: Node, known: Mapping[int, _Table]) -> _Table | None:
     """What a table of numbers holds at a function of a code; None for other look-ups, and any out of range."""
     op, table, place = node.op, graph.nodes[node.operands[0]], known.get(node.operands[1])
     assert isinstance(op, ops.Gather)
@@ -163,7 +163,7 @@ def _put(builder: GraphBuilder, leaf: int, table: _Table) -> int:
     else:
         place = _looked_up(builder, leaf, DType.I64, counts)
     wide = _as(builder, place, table.dtype if table.dtype.is_float else DType.I64)
-    return _as(builder, _moved(builder, wide, step, first), table.dtype)
+    return _as(builder, _move(builder, wide, step, first), table.dtype)
 
 
 def _as(builder: GraphBuilder, position: int, dtype: DType) -> int:
@@ -173,7 +173,7 @@ def _as(builder: GraphBuilder, position: int, dtype: DType) -> int:
 def _looked_up(builder: GraphBuilder, leaf: int, dtype: DType, values: Sequence[float | int | bool]) -> int:
     """What a table says of every code, the first of it being about the least one."""
     shape, low = builder.type(leaf).shape, integer_range(builder.type(leaf).dtype)[0]
-    index = _moved(builder, _as(builder, leaf, DType.I64), Fraction(1), Fraction(-low))
+    index = _move(builder, _as(builder, leaf, DType.I64), Fraction(1), Fraction(-low))
     row = builder.add(ops.Constant(TensorType((len(values),), dtype), tuple(values)))
     return builder.add(ops.Gather((), (0,), (), (), (0,), len(shape), (1,)), row, index)
 
@@ -192,7 +192,7 @@ def _is_float(*numbers: Fraction) -> bool:
     return all(abs(part) < _WHOLE for part in parts) and all(Fraction(float(n)) == n for n in numbers[1:])
 
 
-def _moved(builder: GraphBuilder, place: int, times: Fraction, more: Fraction) -> int:
+def _move(builder: GraphBuilder, place: int, times: Fraction, more: Fraction) -> int:
     """A tensor times a number and plus a number, in its own type."""
     kind = builder.type(place)
 

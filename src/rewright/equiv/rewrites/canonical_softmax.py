@@ -99,13 +99,13 @@ class _Reader:
         steps, masks, first = list[str](), list[_Mask](), position
         while len(steps) < _DEEPEST:
             node = self.graph.nodes[position]
-            found = None if "exponential" in steps else self._masked(node)
+            found = None if "exponential" in steps else self._mask(node)
             if found is not None:
                 masks.append(found[0])
                 steps.append("mask")
                 position = found[1]
                 continue
-            step, inner = self._shifted(node) if "exponential" in steps else self._factored(node)
+            step, inner = self._shift(node) if "exponential" in steps else self._factor(node)
             if inner is None:
                 break
             position = inner
@@ -114,7 +114,7 @@ class _Reader:
             return _Share(first, self.axes, ())
         return _Share(position, self.axes, tuple(steps), tuple(masks))
 
-    def _masked(self, node: Node) -> tuple[_Mask, int] | None:
+    def _mask(self, node: Node) -> tuple[_Mask, int] | None:
         """Truth values that a tensor is multiplied by, and what is multiplied by them."""
         for own, other in ((0, 1), (1, 0)) if isinstance(node.op, ops.Multiply) else ():
             position, layouts = views_behind(self.graph.nodes.__getitem__, node.operands[other])
@@ -122,7 +122,7 @@ class _Reader:
                 return _Mask(*self.truths[position], tuple(layouts)), node.operands[own]
         return None
 
-    def _factored(self, node: Node) -> tuple[str, int | None]:
+    def _factor(self, node: Node) -> tuple[str, int | None]:
         if isinstance(node.op, ops.Exponential):
             return "exponential", node.operands[0]
         if isinstance(node.op, ops.Convert):
@@ -137,7 +137,7 @@ class _Reader:
                 return "factor", node.operands[own]
         return "", None
 
-    def _shifted(self, node: Node) -> tuple[str, int | None]:
+    def _shift(self, node: Node) -> tuple[str, int | None]:
         if isinstance(node.op, ops.Convert):
             return "", self._real(node)
         # Where all of a row is minus infinity, or something plus infinity, none of these forms is defined.

@@ -57,12 +57,12 @@ def with_computed(drafts: Sequence[Draft], most: float = MOST) -> list[Draft]:
     first, *others = drafts
     changed: list[Draft] = []
     for other in others:
-        first = _exchanged(first, other.graph, most)
-        changed.append(_exchanged(other, first.graph, most))
+        first = _exchange(first, other.graph, most)
+        changed.append(_exchange(other, first.graph, most))
     return [first, *changed]
 
 
-def _exchanged(draft: Draft, other: Graph, most: float) -> Draft:
+def _exchange(draft: Draft, other: Graph, most: float) -> Draft:
     """One program with tables as the other one computes them."""
     found = {table.position: table for table in computed(draft.graph, other, most)}
 

@@ -39,10 +39,10 @@ def idealise(drafts: Sequence[Draft], *, masks_choose: bool = False) -> list[Dra
     """
     found: list[Draft] = []
     for draft, filled in zip(drafts, fillings(graphs_of(drafts), EVERY_LOWEST), strict=True):
-        masked = _masked(draft, filled)
-        chosen = _chosen(masked) if masks_choose else masked
-        found.append(_factors(_folded(chosen)))
-    return _rooted(_merged(found))
+        masked = _mask(draft, filled)
+        chosen = _choose(masked) if masks_choose else masked
+        found.append(_factors(_fold(chosen)))
+    return _take_root(_merge(found))
 
 
 # --- masks
@@ -54,10 +54,10 @@ def with_infinities(graphs: Sequence[Graph]) -> tuple[Graph, ...]:
     They have the same inputs and outputs.
     """
     pairs = zip(graphs, fillings(graphs, EVERY_LOWEST), strict=True)
-    return tuple(_masked(Draft(graph), filled).graph for graph, filled in pairs)
+    return tuple(_mask(Draft(graph), filled).graph for graph, filled in pairs)
 
 
-def _masked(draft: Draft, filled: Mapping[int, float]) -> Draft:
+def _mask(draft: Draft, filled: Mapping[int, float]) -> Draft:
     """The program with minus infinity where masks are filled with the most negative number, or with what stands for it.
 
     ``filled`` are the constants that do, and their values.
@@ -70,7 +70,7 @@ def _masked(draft: Draft, filled: Mapping[int, float]) -> Draft:
         if position in filled:
             return builder.add(ops.Constant(node.type, (-math.inf,)))
         if isinstance(node.op, ops.Constant) and (is_lowest(node) or _is_mask(node)):
-            return _filled(builder, node.type, tuple(as_infinity(v, node.type.dtype) for v in node.op.values))
+            return _fill(builder, node.type, tuple(as_infinity(v, node.type.dtype) for v in node.op.values))
         if isinstance(node.op, ops.Constant) and _is_choice(node):
             return _spread(builder, node.type, node.op.values)
         return None
@@ -102,7 +102,7 @@ def _spread(builder: GraphBuilder, kind: TensorType, values: Sequence[float | in
     return made if small.shape == whole.shape else builder.add(ops.BroadcastInDim(kind.shape, kept), made)
 
 
-def _filled(builder: GraphBuilder, kind: TensorType, values: tuple[float | int | bool, ...]) -> int:
+def _fill(builder: GraphBuilder, kind: TensorType, values: tuple[float | int | bool, ...]) -> int:
     """A constant; a table of zero and minus infinity as a choice between both."""
     if set(values) != {0.0, -math.inf}:
         return builder.add(ops.Constant(kind, values))
@@ -111,7 +111,7 @@ def _filled(builder: GraphBuilder, kind: TensorType, values: tuple[float | int |
     return builder.add(ops.Select(), seen, zero, minus_infinity)
 
 
-def _chosen(draft: Draft) -> Draft:
+def _choose(draft: Draft) -> Draft:
     """The program with sums of scores and masks of zero and minus infinity as a choice between both.
 
     A score is a number: nothing that a mask is added to is infinite.
@@ -177,7 +177,7 @@ def _number(builder: GraphBuilder, position: int) -> float | None:
 # --- numbers made of numbers
 
 
-def _folded(draft: Draft) -> Draft:
+def _fold(draft: Draft) -> Draft:
     """Small float tensors that depend on no input, as constants; what merely lays out constants stays."""
     graph = draft.graph
     depends = depends_on_inputs(graph)
@@ -205,7 +205,7 @@ def _folded(draft: Draft) -> Draft:
         if position in sources and not (values[sources[position]] == np.round(values[sources[position]])).all():
             return None
         if position in sources:
-            counted = _counted(builder, node.type, value)
+            counted = _count(builder, node.type, value)
             if counted is not None:
                 return counted
         flat = [float(v) if node.type.dtype.is_float else int(v) for v in value.reshape(-1)]
@@ -215,7 +215,7 @@ def _folded(draft: Draft) -> Draft:
     return draft.rebuild(make)
 
 
-def _counted(builder: GraphBuilder, kind: TensorType, value: Array) -> int | None:
+def _count(builder: GraphBuilder, kind: TensorType, value: Array) -> int | None:
     """Whole numbers that count up by one along an axis, as the positions along it plus the first of them."""
     for axis, size in enumerate(value.shape):
         first = int(value.reshape(-1)[0])
@@ -334,7 +334,7 @@ def _inverses(builder: GraphBuilder, position: int) -> int | None:
     return lay_out(builder, _inverse(builder, inner), layouts)
 
 
-def _merged(drafts: Sequence[Draft]) -> list[Draft]:
+def _merge(drafts: Sequence[Draft]) -> list[Draft]:
     """Constants that agree to single precision, over all programs, as the one that was met first."""
     graphs = graphs_of(drafts)
     scalars = sorted({float(v) for g in graphs for node in g.nodes for v in _numbers(node)})
@@ -352,7 +352,7 @@ def _merged(drafts: Sequence[Draft]) -> list[Draft]:
     return [draft.rebuild(make) for draft in drafts]
 
 
-def _rooted(drafts: Sequence[Draft]) -> list[Draft]:
+def _take_root(drafts: Sequence[Draft]) -> list[Draft]:
     """Where programs have other scalars, those that are rounded roots of simple numbers as these roots."""
     own = [{v for node in graph.nodes for v in _numbers(node)} for graph in graphs_of(drafts)]
     roots = {v: found for v in set[float]().union(*own) if (found := _root(v)) is not None}

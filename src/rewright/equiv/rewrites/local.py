@@ -39,14 +39,14 @@ _LEFT_BEHIND = (0.0, -math.inf)
 def with_rules(draft: Draft) -> Draft:
     """The program after all rules that apply, and with numbers for what attention begins with."""
     for _ in range(_MOST_ROUNDS):
-        made = _applied(draft)
+        made = _apply(draft)
         if made is draft:
             break
         draft = made
     return draft
 
 
-def _applied(draft: Draft) -> Draft:
+def _apply(draft: Draft) -> Draft:
     graph, known = draft.graph, draft.facts
     begins = any(isinstance(node.op, ops.Constant) and node.op.values == (-math.inf,) for node in graph.nodes)
 

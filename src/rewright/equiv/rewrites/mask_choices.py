@@ -45,7 +45,7 @@ def with_masks_chosen(draft: Draft) -> Draft:
     def make(builder: GraphBuilder, position: int, node: Node, operands: tuple[int, ...]) -> int | None:
         choice = _choice(builder, graph, node, operands, choices)
         if choice is None:
-            return _subtracted(builder, node, operands, choices)
+            return _subtract(builder, node, operands, choices)
         choices[position] = choice
         if not choice.is_mask or isinstance(node.op, ops.View | ops.Select | ops.Convert):
             return None
@@ -54,9 +54,7 @@ def with_masks_chosen(draft: Draft) -> Draft:
     return draft.rebuild(make)
 
 
-def _subtracted(
-    builder: GraphBuilder, node: Node, operands: tuple[int, ...], known: Mapping[int, _Choice]
-) -> int | None:
+def _subtract(builder: GraphBuilder, node: Node, operands: tuple[int, ...], known: Mapping[int, _Choice]) -> int | None:
     """A high number that is subtracted where it is chosen, as a low one that is added."""
     choice = known.get(node.operands[1]) if isinstance(node.op, ops.Subtract) else None
     turned = choice and _Choice(choice.condition, -choice.holds, -choice.fails)
@@ -85,7 +83,7 @@ def _choice(
         return first and _Choice(_laid_out(builder, op, first.condition, node), first.holds, first.fails)
     if isinstance(op, ops.Negate):
         return first and _Choice(first.condition, -first.holds, -first.fails)
-    return _combined(graph, node, choices)
+    return _combine(graph, node, choices)
 
 
 def _laid_out(builder: GraphBuilder, op: Operator, condition: int, node: Node) -> int:
@@ -94,7 +92,7 @@ def _laid_out(builder: GraphBuilder, op: Operator, condition: int, node: Node) -
     return made
 
 
-def _combined(graph: Graph, node: Node, choices: list[_Choice | None]) -> _Choice | None:
+def _combine(graph: Graph, node: Node, choices: list[_Choice | None]) -> _Choice | None:
     """A choice and a number as a choice between two numbers, both without rounding."""
     op = node.op
     if not isinstance(op, ops.Binary) or not is_exact(op.function(node.type.dtype)):

@@ -86,15 +86,15 @@ def _cut(algebra: Algebra, value: Operand, body: Addend) -> list[Addend]:
 
 
 def _clamp(algebra: Algebra, op: Operator, views: Sequence[View], types: Sequence[TensorType]) -> View:
-    above = _bounded(algebra, "maximum", views[:2], types[1])
-    return _bounded(algebra, "minimum", [above, views[2]], types[1])
+    above = _bound(algebra, "maximum", views[:2], types[1])
+    return _bound(algebra, "minimum", [above, views[2]], types[1])
 
 
 def _extreme(algebra: Algebra, op: Operator, views: Sequence[View], types: Sequence[TensorType]) -> View:
-    return _bounded(algebra, op.name, views, types[0])
+    return _bound(algebra, op.name, views, types[0])
 
 
-def _bounded(algebra: Algebra, name: str, views: Sequence[View], kind: TensorType) -> View:
+def _bound(algebra: Algebra, name: str, views: Sequence[View], kind: TensorType) -> View:
     """The larger or the smaller one; of an integer and a number, the integer where it is that, and else the number.
 
     No number is below minus infinity, or above infinity.

@@ -96,7 +96,7 @@ class Filler:
         terms = self._terms
         occurring = variables_in(body.access)
         if any(axis not in occurring for axis in axes):
-            body = self._repeated(kind, axes, region, body)
+            body = self._repeat(kind, axes, region, body)
         if not occurring & set(axes):
             positions = {axis: k for k, axis in enumerate(a for a in range(terms.arity[old]) if a not in axes)}
             return Addend(body.coefficient, body.term, tuple(rename(i, positions) for i in body.access))
@@ -115,7 +115,7 @@ class Filler:
             tuple(rename(i, positions) for i in folded.access),
         )
 
-    def _repeated(self, kind: str, axes: tuple[int, ...], region: Region, body: Addend) -> Addend:
+    def _repeat(self, kind: str, axes: tuple[int, ...], region: Region, body: Addend) -> Addend:
         """The body times the lengths of the axes on which it does not depend any more."""
         box = single(region)
         assert kind == "sum" and box is not None

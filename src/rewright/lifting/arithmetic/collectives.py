@@ -41,7 +41,7 @@ def meet(
             results.append(parts[0] if got.joined is None else concatenate(parts, got.joined))
     if op.is_shared:
         return results * len(values), None
-    return results, _exchanged(op, operators, values) if isinstance(op, ops.AllToAll) else total
+    return results, _exchange(op, operators, values) if isinstance(op, ops.AllToAll) else total
 
 
 def _piece(piece: Piece, sources: Sequence[Value], axis: int | None) -> Value:
@@ -57,7 +57,7 @@ def combined(algebra: Algebra, kind: str, values: Sequence[Value]) -> Value:
     return of_sequential(algebra, total) if kind == "sum" else total
 
 
-def _exchanged(op: ops.AllToAll, operators: Sequence[Operator], values: Sequence[Value]) -> Value | None:
+def _exchange(op: ops.AllToAll, operators: Sequence[Operator], values: Sequence[Value]) -> Value | None:
     """What all members hold after an exchange in equal parts, one after the other along the axis that is split.
 
     None where that has more parts than members: then it says no more than what each of them holds.

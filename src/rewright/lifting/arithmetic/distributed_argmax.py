@@ -105,11 +105,11 @@ def _whole(algebra: Algebra, several: Sequence[Found], which: Found, apply: Appl
     last = len(several[0].tensor.dims) - 1
     largest = [reduce(algebra, "maximum", one.tensor, [last]) for one in several]
     stacked = concatenate([reshape(one, (*one.shape, 1)) for one in largest], last)
-    given = _placed(apply, which.op, which.tensor, which.dtype)
-    if which.dtype != several[0].dtype or _placed(apply, which.op, stacked, which.dtype) != given:
+    given = _place(apply, which.op, which.tensor, which.dtype)
+    if which.dtype != several[0].dtype or _place(apply, which.op, stacked, which.dtype) != given:
         return None
     joined = concatenate([one.tensor for one in several], last)
-    found = _placed(apply, several[0].op, joined, several[0].dtype)
+    found = _place(apply, several[0].op, joined, several[0].dtype)
     if not isinstance(found, View) or not algebra.is_familiar(found):
         return None
     algebra.count_use("largest of parts")
@@ -117,7 +117,7 @@ def _whole(algebra: Algebra, several: Sequence[Found], which: Found, apply: Appl
     return algebra.add([found, algebra.constant(found.dims, added)], [ONE, ONE]) if added else found
 
 
-def _placed(apply: Apply, op: Ranked, value: Value, dtype: DType) -> Value:
+def _place(apply: Apply, op: Ranked, value: Value, dtype: DType) -> Value:
     """The first place that an operator gives along the last axis of a value."""
     rank = len(value.shape)
     axis = op.dimension % rank if isinstance(op, ops.Sort) else rank - 1

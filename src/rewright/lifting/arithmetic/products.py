@@ -30,10 +30,10 @@ _MOST_PLACES = 2
 def multiply(algebra: Algebra, left: View, right: View) -> View:
     """The product; it stays partial where exactly one factor is."""
     with algebra.over(left.dims):
-        return _multiplied(algebra, left, right)
+        return _multiply(algebra, left, right)
 
 
-def _multiplied(algebra: Algebra, left: View, right: View) -> View:
+def _multiply(algebra: Algebra, left: View, right: View) -> View:
     for view, other in ((left, right), (right, left)):
         number = algebra.as_constant(view)
         if number is not None:
@@ -50,13 +50,13 @@ def _multiplied(algebra: Algebra, left: View, right: View) -> View:
     if algebra.is_strange(left, right):
         return result
     return (
-        _identified(algebra, left.dims, sources, factor)
+        _identify(algebra, left.dims, sources, factor)
         or _instance(algebra, left.dims, result)
-        or _distributed(algebra, left.dims, sources, factor)
+        or _distribute(algebra, left.dims, sources, factor)
         or _moved_in(algebra, left.dims, sources, factor)
-        or _generalised(algebra, left.dims, sources, factor)
-        or _widened(algebra, left.dims, sources, factor)
-        or _placed(algebra, left.dims, sources, factor)
+        or _generalise(algebra, left.dims, sources, factor)
+        or _widen(algebra, left.dims, sources, factor)
+        or _place(algebra, left.dims, sources, factor)
         or result
     )
 
@@ -68,7 +68,7 @@ def _instance(algebra: Algebra, dims: tuple[Digits, ...], result: View) -> View 
     return view if len(view.addends) == len(found) and algebra.is_familiar(view) else None
 
 
-def _generalised(algebra: Algebra, dims: tuple[Digits, ...], sources: Sequence[Addend], factor: Addend) -> View | None:
+def _generalise(algebra: Algebra, dims: tuple[Digits, ...], sources: Sequence[Addend], factor: Addend) -> View | None:
     """A product at one index of some axes as the sequential program's product over all of these axes, read there."""
     fresh = sum(len(digits) for digits in dims)
     places = [[k for k, (_, strides) in enumerate(a.access) if not strides] for a in (*sources, factor)]
@@ -93,7 +93,7 @@ def _generalised(algebra: Algebra, dims: tuple[Digits, ...], sources: Sequence[A
     return None
 
 
-def _widened(algebra: Algebra, dims: tuple[Digits, ...], sources: Sequence[Addend], factor: Addend) -> View | None:
+def _widen(algebra: Algebra, dims: tuple[Digits, ...], sources: Sequence[Addend], factor: Addend) -> View | None:
     """A product at every n-th element as the sequential program's product at all elements, read there.
 
     Where pairs are rotated, one program may multiply all elements, and another one the first of each pair.
@@ -103,7 +103,7 @@ def _widened(algebra: Algebra, dims: tuple[Digits, ...], sources: Sequence[Adden
     fresh = sum(len(digits) for digits in dims)
     for mine, others, first in _both_ways(_steps(sources[0]), _steps(factor)):
         with algebra.over(None):  # with a variable that no view has
-            found = _product(algebra, _stretched(sources[0], mine, fresh), _stretched(factor, others, fresh))
+            found = _product(algebra, _stretch(sources[0], mine, fresh), _stretch(factor, others, fresh))
         if found.term < algebra.horizon and fresh in variables_in(found.access):
             at: dict[int, Index] = {v: (0, ((v, 1),)) for v in variables_in(found.access)}
             at[fresh] = (first, ())
@@ -136,7 +136,7 @@ def _steps(addend: Addend) -> list[_Step]:
     return found
 
 
-def _stretched(addend: Addend, steps: Sequence[_Step], fresh: int) -> Addend:
+def _stretch(addend: Addend, steps: Sequence[_Step], fresh: int) -> Addend:
     """An addend with a variable that reads what lies between the elements that an index reads."""
     access = list(addend.access)
     for place, _, first in steps:
@@ -145,7 +145,7 @@ def _stretched(addend: Addend, steps: Sequence[_Step], fresh: int) -> Addend:
     return replace(addend, access=tuple(access))
 
 
-def _placed(algebra: Algebra, dims: tuple[Digits, ...], sources: Sequence[Addend], factor: Addend) -> View | None:
+def _place(algebra: Algebra, dims: tuple[Digits, ...], sources: Sequence[Addend], factor: Addend) -> View | None:
     """The same with every index of one value read at that value.
 
     A rank that holds one expert has such indices where the sequential program has an axis, or nothing at all.
@@ -154,7 +154,7 @@ def _placed(algebra: Algebra, dims: tuple[Digits, ...], sources: Sequence[Addend
     if not any(single & variables_in(a.access) for a in (*sources, factor)):
         return None
     *many, other = [replace(a, access=at_zero(a.access, single)) for a in (*sources, factor)]
-    return _generalised(algebra, dims, many, other)
+    return _generalise(algebra, dims, many, other)
 
 
 def _spread(addend: Addend, variables: Mapping[int, int]) -> Addend:
@@ -163,7 +163,7 @@ def _spread(addend: Addend, variables: Mapping[int, int]) -> Addend:
     return replace(addend, access=access)
 
 
-def _identified(algebra: Algebra, dims: tuple[Digits, ...], sources: Sequence[Addend], factor: Addend) -> View | None:
+def _identify(algebra: Algebra, dims: tuple[Digits, ...], sources: Sequence[Addend], factor: Addend) -> View | None:
     """The product with an index of one value read otherwise: any way is right, one may be the sequential program's.
 
     Where a rank holds one head, the head of one factor may be an axis and that of the other a part of some axis.
@@ -179,7 +179,7 @@ def _identified(algebra: Algebra, dims: tuple[Digits, ...], sources: Sequence[Ad
     return None
 
 
-def _distributed(algebra: Algebra, dims: tuple[Digits, ...], sources: Sequence[Addend], factor: Addend) -> View | None:
+def _distribute(algebra: Algebra, dims: tuple[Digits, ...], sources: Sequence[Addend], factor: Addend) -> View | None:
     """The product of a sum as the sum of products, where the sequential program computes it so."""
     for many, other in ((sources, factor), ((factor,), sources[0] if len(sources) == 1 else None)):
         if other is None or any(a.parts and isinstance(algebra.terms.label(a.term), Add) for a in many):
@@ -250,19 +250,19 @@ def _readings(
     algebra: Algebra, sources: Sequence[Addend], factor: Addend, lengths: Sequence[Dim], single: Set[int]
 ) -> Iterator[tuple[Sequence[Addend], Addend]]:
     """Ways to read indices of one value in a product: of either side renamed, left out or added."""
-    for left, right in product(_loosened(sources, single), _loosened((factor,), single)):
+    for left, right in product(_loosen(sources, single), _loosen((factor,), single)):
         yield left, right[0]
         known = algebra.terms.strides(right[0].term, left[0].term)
-        for one in _relinked(right[0], lengths, single, known):
+        for one in _relink(right[0], lengths, single, known):
             yield left, one
         if len(left) == 1:
-            for one in _relinked(left[0], lengths, single, algebra.terms.strides(left[0].term, right[0].term)):
+            for one in _relink(left[0], lengths, single, algebra.terms.strides(left[0].term, right[0].term)):
                 yield (one,), right[0]
-                for other in _relinked(right[0], lengths, single & variables_in(one.access), known):
+                for other in _relink(right[0], lengths, single & variables_in(one.access), known):
                     yield (one,), other
 
 
-def _loosened(addends: Sequence[Addend], single: Set[int]) -> list[Sequence[Addend]]:
+def _loosen(addends: Sequence[Addend], single: Set[int]) -> list[Sequence[Addend]]:
     """Addends as they are, and with an index of one value left out where it stands beside others."""
     free = [
         replace(
@@ -277,9 +277,7 @@ def _loosened(addends: Sequence[Addend], single: Set[int]) -> list[Sequence[Adde
     return [addends] if free == list(addends) else [addends, free]
 
 
-def _relinked(
-    addend: Addend, lengths: Sequence[Dim], single: Set[int], known: Set[tuple[int, Dim]]
-) -> Iterator[Addend]:
+def _relink(addend: Addend, lengths: Sequence[Dim], single: Set[int], known: Set[tuple[int, Dim]]) -> Iterator[Addend]:
     """An addend with its own indices of one value renamed, or others added as an outer part of some index.
 
     Such a part is as far apart as the index reaches, or as in products that are known: a rank that holds some of the

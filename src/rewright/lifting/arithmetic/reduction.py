@@ -76,7 +76,7 @@ def _at_one(algebra: Algebra, kind: str, value: View, axes: Sequence[int], part:
 
 def _reduce_view(algebra: Algebra, kind: str, value: View, axes: Sequence[int], part: bool = False) -> View:
     with algebra.over(value.dims):
-        return _reduced(algebra, kind, value, axes, part)
+        return _reduce(algebra, kind, value, axes, part)
 
 
 def sum_over(algebra: Algebra, value: View, axes: Sequence[int]) -> View:
@@ -84,7 +84,7 @@ def sum_over(algebra: Algebra, value: View, axes: Sequence[int]) -> View:
     return _reduce_view(algebra, "sum", value, axes)
 
 
-def _reduced(algebra: Algebra, kind: str, value: View, axes: Sequence[int], part: bool) -> View:
+def _reduce(algebra: Algebra, kind: str, value: View, axes: Sequence[int], part: bool) -> View:
     names = variables_of(value.dims)
     folded = {v: n for axis in axes for v, n in zip(names[axis], value.dims[axis], strict=True)}
     kept = [axis for axis in range(len(names)) if axis not in axes]
@@ -183,7 +183,7 @@ def _fold(
         if other is not None:
             return _fold(algebra, kind, other, {v: n for v, n in folded.items() if v in occurring}, lengths, part)
     hole, region = algebra.terms.flat(found.hole, regions.whole(found.box))
-    inner = _summed(algebra, addend) if kind == "sum" else None
+    inner = _sum(algebra, addend) if kind == "sum" else None
     if inner is not None and algebra.terms.children(hole) == inner[:1]:
         axes = algebra.terms.axes(hole)
         return algebra.part(coefficient, *algebra.terms.nest(*inner, axes, region), found.access)
@@ -192,7 +192,7 @@ def _fold(
     return algebra.part(coefficient, hole, region, found.access)
 
 
-def _summed(algebra: Algebra, addend: Addend) -> tuple[int, regions.Region] | None:
+def _sum(algebra: Algebra, addend: Addend) -> tuple[int, regions.Region] | None:
     """The sum that an addend is a part of, and over which region, where it is nothing else."""
     if len(addend.parts) != 1 or addend.parts[0][0] != addend.term:
         return None
@@ -245,7 +245,7 @@ def combine(algebra: Algebra, kind: str, values: Sequence[Value]) -> Value:
     if kind == "sum":
         return _whole(algebra, algebra.add(views, [ONE] * len(views)))
     if kind in IDEMPOTENT:
-        joined = _united(algebra, kind, views)
+        joined = _unite(algebra, kind, views)
         if joined is not None:
             return joined
         return _extreme(algebra, kind, views)
@@ -265,7 +265,7 @@ def _whole(algebra: Algebra, total: View) -> View:
     return closed if not others and one.term < algebra.horizon else total
 
 
-def _united(algebra: Algebra, kind: str, views: Sequence[View]) -> View | None:
+def _unite(algebra: Algebra, kind: str, views: Sequence[View]) -> View | None:
     """The maximum of maxima over parts of one range is the maximum over their union."""
     first = views[0].addends[0] if views[0].addends else None
     if first is None or len(first.parts) != 1 or first.parts[0][0] != first.term:

@@ -235,7 +235,7 @@ class _Wiring:
         if backward is None or before is None:
             return None
         if len(other) == 0 and earlier:
-            backward = self._reversed(rows[:, own])
+            backward = self._is_reversed(rows[:, own])
         self._shared.update(rows[0, fixed].tolist())
         if not self._own(rows[:, own], backward):
             return None
@@ -277,7 +277,7 @@ class _Wiring:
         entered = [known.get(o) == e for o, e in zip(offsets[0].tolist(), first.tolist(), strict=True)]
         return fits & np.array(entered, np.bool_)
 
-    def _reversed(self, rows: Integers) -> bool:
+    def _is_reversed(self, rows: Integers) -> bool:
         """Whether the inputs of a period's stretches are known as those of layers in reverse."""
         return any(self._layers.get(self._labels[entry], 0) > 1 for entry in rows[0].tolist())
 

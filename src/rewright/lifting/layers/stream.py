@@ -262,7 +262,7 @@ def shared_first(entries: Stream, found: Sequence[Repeat]) -> Stream:
         pairs = np.unique(np.stack([read[outside], stretches[outside]]), axis=1)
         values, counts = np.unique(pairs[0], return_counts=True)
         shared.update(values[2 * counts > repeat.count].tolist())
-    early = _closed(entries, owner, sorted(shared))
+    early = _close(entries, owner, sorted(shared))
     if not early:
         return entries
     moved = np.zeros(len(entries), np.bool_)
@@ -270,7 +270,7 @@ def shared_first(entries: Stream, found: Sequence[Repeat]) -> Stream:
     return entries.reorder(np.argsort(~moved, kind="stable"))
 
 
-def _closed(entries: Stream, owner: npt.NDArray[np.bool_], wanted: Sequence[int]) -> set[int]:
+def _close(entries: Stream, owner: npt.NDArray[np.bool_], wanted: Sequence[int]) -> set[int]:
     """Those of some entries that need no repeat and no meeting, with all that they need."""
     free: dict[int, bool] = {}
     pending = list(reversed(wanted))
@@ -322,14 +322,14 @@ def _at_distance(entries: Stream, distance: int) -> list[Repeat]:
     edges = np.flatnonzero(np.diff(np.concatenate(([0], equal.view(np.int8), [0]))))
     found: list[Repeat] = []
     for start, stop in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True):
-        start = _aligned(entries, start, stop, distance)
+        start = _align(entries, start, stop, distance)
         count = (stop - start) // distance + 1
         if start + distance <= stop:
             found.append(Repeat(start, distance, count))
     return found
 
 
-def _aligned(entries: Stream, start: int, stop: int, distance: int) -> int:
+def _align(entries: Stream, start: int, stop: int, distance: int) -> int:
     """The first entry from which the next stretch reads as the first one does, and which cuts no meeting."""
     while start + distance <= stop:
         odd = mismatches(entries, start, start + distance, distance)

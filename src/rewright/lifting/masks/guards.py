@@ -113,10 +113,10 @@ class Guards:
         """The part of a set that the value can lie in."""
         allowed = self._algebra.facts.allowed_values(value)
         if allowed is None:
-            allowed = self._derived(value)
+            allowed = self._derive(value)
         return region if allowed is None else regions.intersect(region, allowed)
 
-    def _derived(self, term: int) -> Region | None:
+    def _derive(self, term: int) -> Region | None:
         """The set that a masked index lies in, from its cases."""
         found = self._case_analysis(term)
         return None if found is None else regions.union([case.image for case in found[1]])

@@ -27,7 +27,7 @@ def collapse(algebra: Algebra, addend: Addend, var: int, length: Dim, lengths: S
     point = single(region)
     if point is None or point[0][0] is None or point[0][1] != point[0][0] + 1:
         return None
-    position = _solved(algebra, value, var, point[0][0])
+    position = _solve(algebra, value, var, point[0][0])
     if position is None:
         return None
     constant, scale, term = algebra.integer(View((), tuple(position)))
@@ -46,7 +46,7 @@ def _at_index(index: tuple[Dim, tuple[tuple[int, Dim], ...]], var: int) -> tuple
     return constant, tuple(sorted((-1 if v == var else v, s) for v, s in strides))
 
 
-def _solved(algebra: Algebra, value: Operand, var: int, wanted: Dim) -> list[Addend] | None:
+def _solve(algebra: Algebra, value: Operand, var: int, wanted: Dim) -> list[Addend] | None:
     """The position v at which ``value = wanted``, where value is an index along v plus what does not depend on v."""
     terms = algebra.terms
     found: Fraction | None = None

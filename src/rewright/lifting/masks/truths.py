@@ -38,7 +38,7 @@ def _compare(algebra: Algebra, op: Operator, views: Sequence[View], types: Seque
         direction = op.direction
         if direction in ("LT", "LE"):
             left, right, direction = right, left, "GT" if direction == "LT" else "GE"
-        holds = _decided(algebra, direction, left, right)
+        holds = _decide(algebra, direction, left, right)
         if holds is not None:
             return algebra.constant(left.dims, float(holds))
         for own, other, less in ((left, right, 1), (right, left, -1)):
@@ -51,7 +51,7 @@ def _compare(algebra: Algebra, op: Operator, views: Sequence[View], types: Seque
     return integer_test(algebra, difference, SETS[op.direction])
 
 
-def _decided(algebra: Algebra, direction: str, left: View, right: View) -> bool | None:
+def _decide(algebra: Algebra, direction: str, left: View, right: View) -> bool | None:
     """How numbers compare where that is certain: what is positive with zero, a finite maximum with an infinity."""
     for own, other in ((left, right), (right, left)):
         if direction in ("EQ", "NE") and _is_infinity(algebra, other) and _is_finite_maximum(algebra, own):
@@ -203,14 +203,14 @@ def _logical(algebra: Algebra, op: Operator, views: Sequence[View], types: Seque
     ways = [
         (test[0], _of_value(algebra, other, test[0]), test[1]) for test, other in ((first, second), (second, first))
     ]
-    found = [(value, _joined(op, own, other[1])) for value, other, own in ways if other is not None]
+    found = [(value, _join(op, own, other[1])) for value, other, own in ways if other is not None]
     if not found:
         return function(algebra, op.name, views)
     value, region = min(found, key=lambda one: _reach(one[1]))
     return _indicator(algebra, views[0], value, region)
 
 
-def _joined(op: Operator, one: Region, other: Region) -> Region:
+def _join(op: Operator, one: Region, other: Region) -> Region:
     if isinstance(op, ops.And):
         return regions.intersect(one, other)
     return regions.complement(regions.intersect(regions.complement(one), regions.complement(other)))

@@ -223,7 +223,7 @@ def _where_index(algebra: Algebra, index: View, axis: int, size: Dim, body: View
     if guard is not None:
         value, region, bare = guard
         index = algebra.guards.assume(value, region, index)
-        if _implied(algebra, index, value, region, size):
+        if _is_implied(algebra, index, value, region, size):
             addend = bare
     position = View(index.dims, (Addend(ONE, algebra.terms.index, ((0, ((variables_of(index.dims)[axis][0], 1),)),)),))
     if len(index.dims[axis]) != 1:
@@ -236,7 +236,7 @@ def _where_index(algebra: Algebra, index: View, axis: int, size: Dim, body: View
     return multiply(algebra, test, fine)
 
 
-def _implied(algebra: Algebra, index: View, value: Operand, region: Region, size: Dim) -> bool:
+def _is_implied(algebra: Algebra, index: View, value: Operand, region: Region, size: Dim) -> bool:
     """Whether index = position, with position in [0, size), puts the tested value in the region."""
     constant, scale, term = algebra.integer(index)
     if term != value or scale != 1 or not isinstance(size, int):

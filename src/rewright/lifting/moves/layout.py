@@ -51,7 +51,7 @@ def _reshape_pieces(value: Pieces, shape: Shape) -> Value:
         if outer is not None and all(length is not None for length in new):
             along = [length for length in new if length is not None]
             if outer * sum(along, start=0) == size:
-                together = _merged(value, axis) if value.shape[:axis] == shape[:axis] else value.parts
+                together = _merge(value, axis) if value.shape[:axis] == shape[:axis] else value.parts
                 parts = [
                     reshape(part, (*shape[:axis], outer * length, *shape[axis + 1 :]))
                     for part, length in zip(together, along, strict=True)
@@ -61,7 +61,7 @@ def _reshape_pieces(value: Pieces, shape: Shape) -> Value:
     raise NotAView(f"reshape of pieces to {shape}")
 
 
-def _merged(value: Pieces, axis: int) -> tuple[Value, ...]:
+def _merge(value: Pieces, axis: int) -> tuple[Value, ...]:
     """The pieces with all axes from one to that of the pieces as one, so that a piece of one element stays in it."""
     parts = value.parts
     for _ in range(value.axis - axis):

@@ -33,7 +33,7 @@ def _looked_up(algebra: Algebra, op: ops.Gather, data: Value, indices: Value, re
         rows = _rows_in_order(algebra, op, data, indices, result)
         if rows is not None:
             return rows
-        found = first_of_all(algebra, op, data, indices, partial(_applied, algebra))
+        found = first_of_all(algebra, op, data, indices, partial(_apply, algebra))
         if found is not None:
             return found
     if isinstance(indices, Pieces) or isinstance(data, Pieces):
@@ -62,7 +62,7 @@ def _rows_in_order(algebra: Algebra, op: ops.Gather, data: Pieces, indices: View
     return broadcast(slice_axis(data, 0, low, low + length), result, [axis])
 
 
-def _applied(algebra: Algebra, op: Operator, value: Value, kind: TensorType, result: TensorType) -> Value:
+def _apply(algebra: Algebra, op: Operator, value: Value, kind: TensorType, result: TensorType) -> Value:
     """The value of an operator of one operand that has no law."""
     return tidy(unknown(algebra, op, [as_view(algebra, value)], [kind], result))
 

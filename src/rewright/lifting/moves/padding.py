@@ -21,11 +21,11 @@ def _pad(algebra: Algebra, op: ops.Pad, values: Sequence[Value], *_: object) -> 
     for axis, (low, high, inner) in enumerate(zip(op.low, op.high, op.interior, strict=True)):
         if not isinstance(low, int) or not isinstance(high, int):
             raise NotAView("symbolic padding")
-        value = _spread(value, axis, inner, low, high, filling) if inner else _framed(value, axis, low, high, filling)
+        value = _spread(value, axis, inner, low, high, filling) if inner else _frame(value, axis, low, high, filling)
     return value
 
 
-def _framed(value: Value, axis: int, low: int, high: int, filling: Value) -> Value:
+def _frame(value: Value, axis: int, low: int, high: int, filling: Value) -> Value:
     """An axis with filling before and behind it; a negative amount cuts."""
     size = value.shape[axis]
     start, stop = max(0, -low), size - max(0, -high)
@@ -34,7 +34,7 @@ def _framed(value: Value, axis: int, low: int, high: int, filling: Value) -> Val
         start = stop = min(start, size)
         low, high = size + low + high, 0
     value = slice_axis(value, axis, start, stop)
-    around = [_filled(filling, value.shape, axis, max(0, n)) for n in (low, high)]
+    around = [_fill(filling, value.shape, axis, max(0, n)) for n in (low, high)]
     return concatenate([around[0], value, around[1]], axis)
 
 
@@ -46,7 +46,7 @@ def _spread(value: Value, axis: int, inner: Dim, low: int, high: int, filling: V
     if low + high == inner:
         return _rows_of_one(value, axis, low, high, filling)
     first = _rows_of_one(slice_axis(value, axis, 0, size - 1), axis, 0, inner, filling)
-    around = [_filled(filling, value.shape, axis, n) for n in (low, high)]
+    around = [_fill(filling, value.shape, axis, n) for n in (low, high)]
     return concatenate([around[0], first, slice_axis(value, axis, size - 1, size), around[1]], axis)
 
 
@@ -54,11 +54,11 @@ def _rows_of_one(value: Value, axis: int, before: int, behind: int, filling: Val
     """Every element of an axis with filling before and behind it."""
     shape = value.shape
     rows = split_axis(value, axis, shape[axis], 1)
-    around = [_filled(filling, rows.shape, axis + 1, n) for n in (before, behind)]
+    around = [_fill(filling, rows.shape, axis + 1, n) for n in (before, behind)]
     return merge(concatenate([around[0], rows, around[1]], axis + 1), axis)
 
 
-def _filled(filling: Value, shape: Shape, axis: int, count: int) -> Value:
+def _fill(filling: Value, shape: Shape, axis: int, count: int) -> Value:
     """Filling in a shape, so many along an axis."""
     return broadcast(filling, (*shape[:axis], count, *shape[axis + 1 :]), ())
 

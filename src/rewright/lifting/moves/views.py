@@ -162,10 +162,10 @@ def join(left: View, right: View, axis: int) -> View | None:
     """One window for two neighbours, where the second continues the first; indices of one value may be left out."""
     if not _alike(left, right):
         return None
-    joined = _continued(left, right, axis)
+    joined = _continue(left, right, axis)
     if joined is None and any(1 in digits for view in (left, right) for digits in view.dims):
-        joined = _continued(plain_axis(left, axis), plain_axis(right, axis), axis)
-    return joined or _stacked(left, right, axis)
+        joined = _continue(plain_axis(left, axis), plain_axis(right, axis), axis)
+    return joined or _stack(left, right, axis)
 
 
 def _alike(left: View, right: View) -> bool:
@@ -183,7 +183,7 @@ def _beside(left: View, right: View, count: Dim) -> bool:
     return all(there in (here, here + count) for here, there in places)
 
 
-def _stacked(left: View, right: View, axis: int) -> View | None:
+def _stack(left: View, right: View, axis: int) -> View | None:
     """Some rows and one more that is read at the next place of some axis, as the results of neighbours are stacked."""
     if right.shape[axis] != 1 or not _beside(left, right, left.shape[axis]):
         return None
@@ -222,7 +222,7 @@ def _unread(view: View, axis: int) -> View:
     return with_digits(bare, (*bare.dims[:axis], (1,), *bare.dims[axis + 1 :]), moved)
 
 
-def _continued(left: View, right: View, axis: int) -> View | None:
+def _continue(left: View, right: View, axis: int) -> View | None:
     if left.dims[:axis] != right.dims[:axis] or left.dims[axis + 1 :] != right.dims[axis + 1 :]:
         return None
     a, b = left.dims[axis], right.dims[axis]

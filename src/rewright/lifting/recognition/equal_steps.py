@@ -45,11 +45,11 @@ def stepping(index: Index, low: int, by: int, variable: int) -> Index:
 def of_sequential(algebra: Algebra, total: Value) -> Value:
     """What ranks have added up, each part of it as a sum of the sequential program over steps where it is one."""
     if isinstance(total, Pieces):
-        return replace(total, parts=tuple([_known(algebra, part) for part in total.parts]))
-    return _known(algebra, total)
+        return replace(total, parts=tuple([_look_up(algebra, part) for part in total.parts]))
+    return _look_up(algebra, total)
 
 
-def _known(algebra: Algebra, total: Value) -> Value:
+def _look_up(algebra: Algebra, total: Value) -> Value:
     if algebra.sequential or not isinstance(total, View) or algebra.is_familiar(total):
         return total
     return _in_steps(algebra, total, _MOST_LEVELS) or total
@@ -61,7 +61,7 @@ def _in_steps(algebra: Algebra, total: View, levels: int) -> View | None:
     Where there are steps within steps, as of heads that share one of several keys, each row of steps is a sum.
     """
     familiar = [a for a in total.addends if algebra.is_familiar(View(total.dims, (a,)))]
-    opened = [_opened(algebra, total, a) for a in total.addends if a not in familiar]
+    opened = [_open(algebra, total, a) for a in total.addends if a not in familiar]
     several = [one for one in opened if one is not None]
     if len(several) < len(opened):
         return None
@@ -107,7 +107,7 @@ def _of_sequential(algebra: Algebra, total: View, row: Sequence[_Opened], *, who
     if step is None:
         return None
     for grouped in (False, True):
-        found = _summed(algebra, total, row, step, grouped=grouped)
+        found = _sum(algebra, total, row, step, grouped=grouped)
         if found is None:
             continue
         made_of = [a.term for a in found.addends]
@@ -160,7 +160,7 @@ def _from(index: Index, variable: int, start: int) -> Index:
     return index[0] + start * dict(index[1]).get(variable, 0), index[1]
 
 
-def _opened(algebra: Algebra, total: View, addend: Addend) -> _Opened | None:
+def _open(algebra: Algebra, total: View, addend: Addend) -> _Opened | None:
     """A part of a sum of products, or a product, as such; None for others."""
     terms = algebra.terms
     if not addend.parts:
@@ -188,7 +188,7 @@ def _factors(algebra: Algebra, operand: Operand) -> tuple[Operand, ...]:
     return tuple(terms.operands(operand)) if applies(terms.see(operand[0]), "multiply") else (operand,)
 
 
-def _summed(
+def _sum(
     algebra: Algebra,
     total: View,
     several: Sequence[_Opened],

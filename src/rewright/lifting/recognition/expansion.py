@@ -172,7 +172,7 @@ class Expansion:
         several = self.operand((body, identity(terms.arity[body])), depth)
         for factors, region in several.items():
             inner = tuple(_shifted(f, len(axes)) for f in factors)
-            read = tuple((t, tuple(_placed(i, access) for i in a)) for t, a in inner)
+            read = tuple((t, tuple(_place(i, access) for i in a)) for t, a in inner)
             boxes = [((*a, *b), c * d) for a, c in terms.region(term) for b, d in region]
             parts.append((read, tuple(boxes)))
         return self.gather(parts)
@@ -186,7 +186,7 @@ def is_sum(terms: Terms, term: int) -> bool:
     )
 
 
-def _placed(index: Index, access: Access | Mapping[int, Index]) -> Index:
+def _place(index: Index, access: Access | Mapping[int, Index]) -> Index:
     """An index with its free variables replaced."""
     constant, strides = index
     free = substitute((constant, tuple((v, s) for v, s in strides if v < BOUND)), access)
@@ -195,7 +195,7 @@ def _placed(index: Index, access: Access | Mapping[int, Index]) -> Index:
 
 def _read(factor: Operand, access: Access | Mapping[int, Index]) -> Operand:
     """A factor of what is read at an access of other variables than bound ones."""
-    return factor[0], tuple(_placed(index, access) for index in factor[1])
+    return factor[0], tuple(_place(index, access) for index in factor[1])
 
 
 def _shifted(factor: Operand, by: int) -> Operand:

@@ -42,11 +42,11 @@ def factor_sum(terms: Terms, items: Sequence[Item], *, quotients: bool) -> Adden
             found.append(product)
             rest = [entry for entry in rest if factor not in entry[1]]
     left = [item for item, _ in rest]
-    folded = _folded(terms, left, quotients=quotients)
+    folded = _fold(terms, left, quotients=quotients)
     return terms.add([*found, *folded]) if found or len(folded) < len(left) else None
 
 
-def _folded(terms: Terms, items: Sequence[Item], *, quotients: bool) -> list[Item]:
+def _fold(terms: Terms, items: Sequence[Item], *, quotients: bool) -> list[Item]:
     """Sums over one range as sums of products of sums, two by two, where the sequential program has these."""
     left = list(items)
     for one, other in combinations([item for item in items if _axes(terms, item)], 2):

@@ -58,14 +58,14 @@ def gather_fractions(algebra: Algebra, addends: Sequence[Addend]) -> list[Addend
     for product in products:
         below |= Counter(product.below)
     above = [_over(product, below) for product in products if all(f.region != () for f in product.above)]
-    merged = _merged(above)
+    merged = _merge(above)
     if len(merged) >= len(products):
         return None
     for factor in list(below.elements()):
         if merged and all(factor in product.above for product in merged):
             merged = [Product(p.coefficient, _without(p.above, factor)) for p in merged]
             below[factor] -= 1
-    under = [terms.apply("reciprocal", [_closed(algebra, factor)]) for factor in below.elements()]
+    under = [terms.apply("reciprocal", [_close(algebra, factor)]) for factor in below.elements()]
     return [algebra.complete(_addend(algebra, product, under)) for product in merged]
 
 
@@ -100,7 +100,7 @@ def _over(product: Product, below: Counter[Factor]) -> Product:
     return Product(product.coefficient, (*product.above, *(below - Counter(product.below)).elements()))
 
 
-def _merged(products: Sequence[Product]) -> list[Product]:
+def _merge(products: Sequence[Product]) -> list[Product]:
     """The same sum with equal products added, and those that differ in the part of one sum only."""
     left = list(products)
     while (found := next(_pairs(left), None)) is not None:
@@ -144,7 +144,7 @@ def _without(factors: Sequence[Factor], one: Factor) -> tuple[Factor, ...]:
     return tuple(rest)
 
 
-def _closed(algebra: Algebra, factor: Factor) -> Operand:
+def _close(algebra: Algebra, factor: Factor) -> Operand:
     if factor.region is None:
         return factor.term, factor.access
     region = widen_region(algebra.terms, factor.term, factor.access, factor.region, algebra.known) or factor.region
@@ -156,9 +156,9 @@ def _addend(algebra: Algebra, product: Product, under: Sequence[Operand]) -> Add
     terms = algebra.terms
     sums = [factor for factor in product.above if factor.region is not None]
     if len(sums) != 1:
-        return Addend(product.coefficient, *terms.multiply([*(_closed(algebra, f) for f in product.above), *under]))
+        return Addend(product.coefficient, *terms.multiply([*(_close(algebra, f) for f in product.above), *under]))
     (one,) = sums
     assert one.region is not None
-    rest = [_closed(algebra, f) for f in _without(product.above, one)]
+    rest = [_close(algebra, f) for f in _without(product.above, one)]
     whole = terms.multiply([(one.term, one.access), *rest, *under])
     return Addend(product.coefficient, *whole, ((one.term, one.region),))

@@ -100,7 +100,7 @@ def _instance(terms: Terms, operand: Operand) -> tuple[Fraction, Operand] | None
         factors = content.coefficients if isinstance(content, Add) else ()
         for order in _orders(children) if commutes else (range(len(children)),):
             scale = _scale([coefficients[k] for k in order], factors) if isinstance(own, Add) else ONE
-            place = _solved(wanted, [reads[k] for k in order], terms.arity[other]) if scale is not None else None
+            place = _solve(wanted, [reads[k] for k in order], terms.arity[other]) if scale is not None else None
             if scale is None or place is None:
                 continue
             axes = identity(terms.arity[other])
@@ -126,7 +126,7 @@ def _scale(own: Sequence[Fraction], wanted: Sequence[Fraction]) -> Fraction | No
     return scale if all(a == scale * b for a, b in zip(own, wanted, strict=True)) else None
 
 
-def _solved(wanted: Sequence[Access], reads: Sequence[Access], arity: int) -> Access | None:
+def _solve(wanted: Sequence[Access], reads: Sequence[Access], arity: int) -> Access | None:
     """Indices for the variables of a term at which it reads its operands as they are read here."""
     found: dict[int, Index] = {}
     pairs = [pair for own, read in zip(wanted, reads, strict=True) for pair in zip(own, read, strict=True)]

@@ -64,7 +64,7 @@ def _digit(algebra: Algebra, view: View, divisor: View, which: int) -> View | No
             continue
         split = refine(view, dims)
         index = place(algebra, split)
-        found = None if index is None else _divided(index, [n for digits in dims for n in digits], by)
+        found = None if index is None else _divide(index, [n for digits in dims for n in digits], by)
         if found is not None:
             low, strides = found[which]
             if not strides:
@@ -105,7 +105,7 @@ def place(algebra: Algebra, view: View) -> Index | None:
     return int(low), tuple(sorted((v, int(s)) for v, s in strides.items() if s))
 
 
-def _divided(index: Index, sizes: list[object], by: int) -> tuple[Index, Index] | None:
+def _divide(index: Index, sizes: list[object], by: int) -> tuple[Index, Index] | None:
     """Quotient and remainder, where the part of a place that is no multiple lies between two multiples."""
     low, strides = index
     if not isinstance(low, int):

@@ -136,10 +136,10 @@ def fraction(terms: Terms, addend: Addend) -> tuple[list[Addend], Operand] | Non
         return None
     denominator = terms.multiply(list(dict.fromkeys(below)))
     above = [(c * addend.coefficient, terms.multiply([operand, denominator])) for c, operand in found]
-    return [_opened(terms, c, operand) for c, operand in above], denominator
+    return [_open(terms, c, operand) for c, operand in above], denominator
 
 
-def _opened(terms: Terms, coefficient: Fraction, operand: Operand) -> Addend:
+def _open(terms: Terms, coefficient: Fraction, operand: Operand) -> Addend:
     """An addend with the one sum over a part of a range among its factors open."""
     factors = factors_of(terms, operand)
     sums = [f for f in factors if is_part(terms, f[0])]

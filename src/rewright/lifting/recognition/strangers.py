@@ -37,10 +37,10 @@ class Strangers:
                 stack.extend(missing)
                 continue
             stack.pop()
-            self._known[one] = self._described(one, children)
+            self._known[one] = self._describe(one, children)
         return self._known[term][0]
 
-    def _described(self, term: int, children: list[int]) -> tuple[bool, bool]:
+    def _describe(self, term: int, children: list[int]) -> tuple[bool, bool]:
         label = self._terms.label(term)
         tested = isinstance(label, Guard) or (isinstance(label, Apply) and label.function in _TESTS)
         tested = tested or any(self._known[c][1] for c in children)

@@ -101,10 +101,10 @@ class Recogniser:
             return Pieces(value.axis, value.outer, tuple(self.recognise_sums(part) for part in value.parts))
         if self._algebra.sequential or self._algebra.is_familiar(value):
             return value
-        found = [self._summed(value, addend) for addend in value.addends]
+        found = [self._sum(value, addend) for addend in value.addends]
         return value if found == list(value.addends) else self._algebra.settle(value.dims, found)
 
-    def _summed(self, value: View, addend: Addend) -> Addend:
+    def _sum(self, value: View, addend: Addend) -> Addend:
         """An addend with an open sum of familiar terms, alone or as a factor, as what the sequential program sums."""
         terms, horizon = self._algebra.terms, self._algebra.horizon
         if len(addend.parts) != 1 or terms.parts_kind(addend.parts) != "sum":
@@ -119,7 +119,7 @@ class Recogniser:
         closed = terms.set_range(hole, region)
         if closed not in self._sums:
             with self._algebra.over(None):  # wherever it is read
-                self._sums[closed] = self._reordered(closed, [term for term, _ in inside])
+                self._sums[closed] = self._reorder(closed, [term for term, _ in inside])
         found = self._sums[closed]
         if found is None:
             return addend
@@ -128,7 +128,7 @@ class Recogniser:
             product = terms.multiply([*rest, (found.term, compose(found.access, sums[0][1]))])
         return Addend(addend.coefficient * found.coefficient, *product)
 
-    def _reordered(self, term: int, factors: Sequence[int]) -> Addend | None:
+    def _reorder(self, term: int, factors: Sequence[int]) -> Addend | None:
         """A sum of products of sums, one of which is taken apart, as the sequential program's in another order.
 
         All that is no sum of these two stays what it is, however it is computed.
@@ -222,7 +222,7 @@ class Recogniser:
 
     def _instance(self, own: Sum, arity: int, wanted: Sum) -> tuple[Fraction, Access] | None:
         """How many times a polynomial, read where, another one is."""
-        for found in _solved(own, arity, wanted):
+        for found in _solve(own, arity, wanted):
             there = self._normal(self._expansion.read(own, found[1]))
             if {f: scale(r, found[0]) for f, r in there.items()} == wanted:
                 return found
@@ -230,9 +230,9 @@ class Recogniser:
 
     def _normal(self, several: Sum) -> Sum:
         """A polynomial in a form that does not depend on where ranges begin and on who summed which step of them."""
-        based = _based(several)
+        based = _base(several)
         stepped = _in_steps(based)
-        return based if len(stepped) == len(based) else _based(self._expansion.gather(stepped))
+        return based if len(stepped) == len(based) else _base(self._expansion.gather(stepped))
 
     def _candidates(self, wanted: Sum) -> Iterator[int]:
         """Sequential sums of products of one of the terms that a polynomial is made of, those next to it first."""
@@ -289,7 +289,7 @@ def _signature(several: Sum) -> Signature:
     return tuple(sorted(tuple(term for term, _ in factors) for factors in several))
 
 
-def _based(several: Sum) -> Sum:
+def _base(several: Sum) -> Sum:
     """A polynomial with every product that is summed over one box summed from zero on.
 
     A rank's share of a range begins elsewhere than the range does that the model sums over.
@@ -303,7 +303,7 @@ def _based(several: Sum) -> Sum:
             if len(lengths) < len(box):
                 return several
             region = scale(whole(tuple((0, length) for length in lengths)), often)
-            factors = tuple((term, tuple(_moved(index, starts) for index in access)) for term, access in factors)
+            factors = tuple((term, tuple(_move(index, starts) for index in access)) for term, access in factors)
         if factors in found:
             return several
         found[factors] = region
@@ -336,22 +336,22 @@ def _in_steps(several: Sum) -> list[tuple[Factors, Region]]:
     return found
 
 
-def _moved(index: Index, starts: Mapping[int, Dim]) -> Index:
+def _move(index: Index, starts: Mapping[int, Dim]) -> Index:
     """An index whose bound variables begin at zero."""
     return index[0] + sum((starts[v] * s for v, s in index[1] if v in starts), start=cast(Dim, 0)), index[1]
 
 
-def _ordered(several: Sum) -> list[tuple[Factors, Region]]:
+def _order(several: Sum) -> list[tuple[Factors, Region]]:
     """Products in an order that does not depend on where they are read."""
     return sorted(several.items(), key=lambda item: (tuple(term for term, _ in item[0]), repr(item[1])))
 
 
-def _solved(own: Sum, arity: int, wanted: Sum) -> Iterator[tuple[Fraction, Access]]:
+def _solve(own: Sum, arity: int, wanted: Sum) -> Iterator[tuple[Fraction, Access]]:
     """How many times a polynomial, read where, another one may be.
 
     Products of the same terms, such as what a mask chooses by rows and by columns, are paired in every order.
     """
-    mine, others = _ordered(own), _ordered(wanted)
+    mine, others = _order(own), _order(wanted)
     often = others[0][1][0][1] / mine[0][1][0][1]
     if any(scale(a, often) != b for (_, a), (_, b) in zip(mine, others, strict=True)):
         mine, others = _by_terms(own), _by_terms(wanted)

@@ -90,10 +90,10 @@ def open_axes(views: Sequence[View]) -> Iterator[list[View]]:
         chosen = [[k for low, k in found if low == value] or [None] for found in places]
         for ways in islice(product(*chosen), _MOST_WAYS):
             way = iter(ways)
-            yield [_opened(view, [next(way) for _ in view.addends]) for view in views]
+            yield [_open(view, [next(way) for _ in view.addends]) for view in views]
 
 
-def _opened(view: View, places: Sequence[int | None]) -> View:
+def _open(view: View, places: Sequence[int | None]) -> View:
     fresh = sum(len(digits) for digits in view.dims)
     addends = [
         a if k is None else replace(a, access=(*a.access[:k], (a.access[k][0], ((fresh, 1),)), *a.access[k + 1 :]))

@@ -188,13 +188,13 @@ class Algebra:
     def settle(self, dims: tuple[Digits, ...], addends: Sequence[Addend]) -> View:
         """The view of a sum: equal addends merge, regions of the same fold add up, closed ones become one term."""
         with self.over(dims):
-            return self._gathered(dims, addends)
+            return self._gather(dims, addends)
 
     def over(self, dims: tuple[Digits, ...] | None) -> AbstractContextManager[None]:
         """Compute with the digits of a view as variables; None for variables of no view."""
         return self.terms.over(None if dims is None else tuple(n for digits in dims for n in digits))
 
-    def _gathered(self, dims: tuple[Digits, ...], addends: Sequence[Addend]) -> View:
+    def _gather(self, dims: tuple[Digits, ...], addends: Sequence[Addend]) -> View:
         view = self._settled(dims, addends)
         if not self.forms.quotients or self.sequential or (len(view.addends) < 2 and self.is_familiar(view)):
             return view
@@ -294,7 +294,7 @@ class Algebra:
                 return [*items[:k], moved, *items[k + 1 :]], Fraction(0)
         return items, constant
 
-    def _generalised(self, items: Sequence[tuple[Fraction, int, Access]]) -> Addend | None:
+    def _generalise(self, items: Sequence[tuple[Fraction, int, Access]]) -> Addend | None:
         """A sum at one index of some axis as the sequential program's sum over all of that axis, read there."""
         fresh = 1 + max((v for _, _, access in items for v in variables_in(access)), default=0)
         constants = [item for item in items if item[1] == self.terms.one]
@@ -330,7 +330,7 @@ class Algebra:
                 total = self._sum([(a.coefficient, a.term, a.access) for a in closed])
             closed = [total] if total is not None else []
         partial = [a for a in addends if a.parts]
-        return (*closed, *self._joined(partial))
+        return (*closed, *self._join(partial))
 
     def _sum(self, items: list[tuple[Fraction, int, Access]]) -> Addend | None:
         """The sum as one term, that of the sequential program where it has it."""
@@ -342,12 +342,12 @@ class Algebra:
             if not self.forms.quotients and any(self._strangers.has(term) for _, term, _ in items):
                 return total
             with self.over(None):  # with a variable that no view has
-                total = self._generalised(items) or total
+                total = self._generalise(items) or total
                 if total.term >= self.horizon:
                     total = factor_sum(self.terms, items, quotients=self.forms.quotients) or total
         return total
 
-    def _joined(self, partial: list[Addend]) -> list[Addend]:
+    def _join(self, partial: list[Addend]) -> list[Addend]:
         """Partial addends as one term that is linear in all their folds, where the regions do not contradict."""
         if len(partial) < 2:
             return partial

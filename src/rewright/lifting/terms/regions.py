@@ -74,17 +74,17 @@ def _intersect(left: Box, right: Box) -> Box | None:
     for (low, high), (other_low, other_high) in zip(left, right, strict=True):
         start = low if other_low is None else other_low if low is None else _larger(low, other_low)
         stop = high if other_high is None else other_high if high is None else -_larger(-high, -other_high)
-        if start is not None and stop is not None and _ordered(stop, start):
+        if start is not None and stop is not None and _is_ordered(stop, start):
             return None
         cut.append((start, stop))
     return tuple(cut)
 
 
 def _larger(left: Dim, right: Dim) -> Dim:
-    return right if _ordered(left, right) else left
+    return right if _is_ordered(left, right) else left
 
 
-def _ordered(left: Dim, right: Dim) -> bool:
+def _is_ordered(left: Dim, right: Dim) -> bool:
     """Whether left <= right."""
     found = at_most(left, right)
     if found is None:

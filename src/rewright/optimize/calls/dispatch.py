@@ -80,7 +80,7 @@ class Calls:
         if why := _gradient(tensors, reached.state) or _unusual(tensors):
             return None, why
         found = self._found(reached, state, tensors)
-        known = found if isinstance(found, Known) else self._learned(args, kwargs, reached, state, tensors, found)
+        known = found if isinstance(found, Known) else self._learn(args, kwargs, reached, state, tensors, found)
         results = known.results
         if results is None:
             return None, known.reason
@@ -118,7 +118,7 @@ class Calls:
             why = why or said
         return why
 
-    def _learned(
+    def _learn(
         self,
         args: Sequence[Any],
         kwargs: Mapping[str, Any],

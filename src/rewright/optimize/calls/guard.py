@@ -72,9 +72,9 @@ class Guard:
         for (name, before), (_, now) in zip(self.modes, modes(), strict=True):
             if before != now:
                 return f"{name} was {before or 'off'} and is {now or 'off'}"
-        if reached.state is not self.reached.state and (why := _moved(self.reached.state, reached.state)):
+        if reached.state is not self.reached.state and (why := _move(self.reached.state, reached.state)):
             return why
-        if why := _moved(self.arguments, arguments):
+        if why := _move(self.arguments, arguments):
             return why
         for name, kind in self.tensors.items():
             value = tensors.get(name)
@@ -109,7 +109,7 @@ def _tells(fact: Any) -> bool:
     return len(fact) == 2 and fact[0] in ("int", "float", "bool", "str", "complex", "NoneType", "dtype", "device")
 
 
-def _moved(before: State, now: State) -> str:
+def _move(before: State, now: State) -> str:
     if now.unknown:
         return now.unknown
     path = before.differs(now)

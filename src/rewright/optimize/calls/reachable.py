@@ -142,7 +142,7 @@ class Walker:
             (types.FunctionType, self._function),
             (types.MethodType, self._method),
             (type, self._class),
-            (types.ModuleType, self._imported),
+            (types.ModuleType, self._load),
             ((types.BuiltinFunctionType, types.MethodWrapperType), self._builtin),
             ((dict, types.MappingProxyType), self._mapping),
             ((list, tuple, deque), self._sequence),
@@ -279,7 +279,7 @@ class Walker:
     def _fixed(self, path: str, value: Any) -> None:
         self.state.facts[path] = ("fixed", cast("object", type(value)), id(value))
 
-    def _imported(self, path: str, value: Any) -> None:
+    def _load(self, path: str, value: Any) -> None:
         self._fixed(path, value)
         self._module(value, tuple(self._read), 0)
 

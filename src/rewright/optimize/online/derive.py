@@ -102,13 +102,13 @@ def derived(table: Table, kind: str, body: Expression, lane: str, running: Colle
     if kind != "sum" or any(contains(e.arguments[0], other) for e in extrema for other in running):
         return None  # what follows another value goes both ways, and has not the neutral element only at the start
     if extrema == depends:
-        return _scaled(table, rest, finish, lane, depends, running)
+        return _scale(table, rest, finish, lane, depends, running)
 
     def state(e: Expression) -> tuple[Expression, Expression | None]:
         return _invariant(table, _apart(table, e.arguments[0], lane), lane)
 
     followed = estimates(table, rest, running, state)
-    return None if followed is None else _scaled(table, rest, finish, lane, extrema, running, followed)
+    return None if followed is None else _scale(table, rest, finish, lane, extrema, running, followed)
 
 
 def helpers(table: Table, body: Expression, lane: str, running: Collection[Expression]) -> Iterator[Expression]:
@@ -158,7 +158,7 @@ def with_helpers(table: Table, values: Collection[Expression], lane: str) -> dic
     return {e: update for e, update in made.items() if e.number in needed}
 
 
-def _scaled(
+def _scale(
     table: Table,
     body: Expression,
     finish: Expression | None,

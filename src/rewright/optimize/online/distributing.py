@@ -31,13 +31,13 @@ def _parts(table: Table, e: Expression) -> Expression | None:
         return None
     lane, factors = e.bound.index, list(products(e.arguments[0]))
     running = [x for x in walk(e.arguments[0]) if x.bound is not None and x.bound == _alike(e, x)]
-    if (chosen := _chosen(table, e, factors, running)) is not None:
+    if (chosen := _choose(table, e, factors, running)) is not None:
         return chosen
     if (apart := _apart(table, e, factors, running)) is not None:
         return apart
     if len(running) < 2 or derive(table, "sum", e.arguments[0], lane, running) is not None:
         return None
-    if (opened := table.replace(e.arguments[0], lambda x: _opened(table, x))) is not e.arguments[0]:
+    if (opened := table.replace(e.arguments[0], lambda x: _open(table, x))) is not e.arguments[0]:
         whole = table.reduce(e.bound, opened)
         follows = _follows(table, opened, lane, running)
         return whole if follows else _parts(table, whole)
@@ -52,7 +52,7 @@ def _parts(table: Table, e: Expression) -> Expression | None:
     return None
 
 
-def _opened(table: Table, e: Expression) -> Expression | None:
+def _open(table: Table, e: Expression) -> Expression | None:
     """The logarithm of a product of exponentials, and of one more factor that is positive with it, as a sum."""
     if e.op != "log":
         return None
@@ -64,7 +64,7 @@ def _opened(table: Table, e: Expression) -> Expression | None:
     return sum_of(table, terms)
 
 
-def _chosen(table: Table, e: Expression, factors: list[Signed], running: list[Expression]) -> Expression | None:
+def _choose(table: Table, e: Expression, factors: list[Signed], running: list[Expression]) -> Expression | None:
     """A sum of products with a factor ``select(c, 0, x)`` as that choice of sums, where c is made of running values."""
     assert e.bound is not None
     for number, (factor, sign) in enumerate(factors):

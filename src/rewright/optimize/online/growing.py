@@ -118,7 +118,7 @@ def growth_of_estimates(
     if taken is None:
         return None
     leaves = {**reader.leaves, **{e.number: e for e in renewed}, **{gap.number: gap for gap in gaps.values()}}
-    each, others = _written(table, *taken, leaves, factors[0][0]) or (None, ())
+    each, others = _write(table, *taken, leaves, factors[0][0]) or (None, ())
     coefficients = [c for c, _ in others] + ([] if each is None else [each])
     if not coefficients or any(e in renewed for c in coefficients for e in _plain(c, gaps.values())):
         return None  # more than a difference of what is followed: large terms would cancel
@@ -190,7 +190,7 @@ def _lead(unit: Polynomial, reader: Reader) -> Monomial | None:
     return tops[0] if highest and len(tops) == 1 and _varying(tops[0], reader) == tops[0] else None
 
 
-def _written(
+def _write(
     table: Table,
     constant: Polynomial,
     others: Mapping[Expression, Polynomial],

@@ -25,7 +25,7 @@ def merge_jobs(reader: Reader, jobs: Sequence[Job], reads: Mapping[int, Collecti
             if anchors.of(host).keys().isdisjoint(anchors.of(guest)):
                 rest.append(guest)
                 continue
-            both = _together(anchors, host, guest, kernel, order) or _swapped(anchors, host, guest, kernel, order)
+            both = _together(anchors, host, guest, kernel, order) or _swap(anchors, host, guest, kernel, order)
             if both is None:
                 rest.append(guest)
             else:
@@ -71,7 +71,7 @@ def loaded_tensors(job: Job) -> frozenset[int]:
     return frozenset(e.tensor for e in walk(*(s.value for s in job.stores)) if e.op == "load")
 
 
-def _swapped(anchors: _Anchors, host: Job, guest: Job, kernel: Kernel, order: _Order) -> tuple[Job, Kernel] | None:
+def _swap(anchors: _Anchors, host: Job, guest: Job, kernel: Kernel, order: _Order) -> tuple[Job, Kernel] | None:
     """The two jobs as one with the loops of the guest, which may have features that the host has not."""
     other = arrange(anchors.reader.table, guest, kernel.name)
     if other.features is None or kernel.features is not None or not other.sweeps:
@@ -123,7 +123,7 @@ def _matches(anchors: _Anchors, host: Job, guest: Job) -> list[dict[str, str]]:
     for anchor, places in other.items():
         for theirs in places:
             for ours in mine.get(anchor, ()):
-                names = _unified(guest, host, theirs, ours)
+                names = _unify(guest, host, theirs, ours)
                 if names is not None and names not in seen:
                     seen.append(names)
     return seen[:8]
@@ -158,7 +158,7 @@ class _Anchors:
         return found
 
 
-def _unified(guest: Job, host: Job, theirs: tuple[Index, ...], ours: tuple[Index, ...]) -> dict[str, str] | None:
+def _unify(guest: Job, host: Job, theirs: tuple[Index, ...], ours: tuple[Index, ...]) -> dict[str, str] | None:
     names: dict[str, str] = {}
     for a, b in zip(theirs, ours, strict=True):
         left, right = a.as_variable(), b.as_variable()

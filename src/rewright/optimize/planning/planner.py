@@ -79,7 +79,7 @@ class Planner(Storing):
             memory = frozenset(p for p in memory if p in made or not self._is_computed(p))
             reads = {p: {self.base(o) for o in self.graph.nodes[p].operands} for p in self.library}
             kernels = merge_jobs(Reader(self.graph, table, memory, origin), jobs, reads)
-            return Plan(self.graph, table, memory, self._ordered(kernels), self.decisions)
+            return Plan(self.graph, table, memory, self._order(kernels), self.decisions)
 
     # --- what is stored
 
@@ -186,11 +186,11 @@ class Planner(Storing):
             self.library[position] = str(error)
             raise _Again from None
         try:
-            return _arranged(table, Store(position, names, distribute_sums(table, value), returned), sizes)
+            return _arrange(table, Store(position, names, distribute_sums(table, value), returned), sizes)
         except Cut:
             pass  # it may fit as it was
         try:
-            return _arranged(table, Store(position, names, value, returned), sizes)
+            return _arrange(table, Store(position, names, value, returned), sizes)
         except Cut as cut:
             self._cut(reader, position, cut, value)
         return None
@@ -312,7 +312,7 @@ class Planner(Storing):
                 stack.extend(loaded_tensors(made[tensor]) & made.keys())
         return [job for job in jobs if job.stores[0].tensor in wanted]
 
-    def _ordered(self, kernels: Sequence[Kernel]) -> tuple[Step, ...]:
+    def _order(self, kernels: Sequence[Kernel]) -> tuple[Step, ...]:
         """Steps such that everything is written before it is read."""
         steps: list[Step] = [LibraryStep(p, why) for p, why in sorted(self.library.items())]
         steps += [KernelStep(k) for k in kernels]
@@ -339,7 +339,7 @@ def _contracts_several(op: Operator) -> bool:
     return several or isinstance(op, ops.Convolution)
 
 
-def _arranged(table: Table, store: Store, sizes: Mapping[str, int]) -> Job:
+def _arrange(table: Table, store: Store, sizes: Mapping[str, int]) -> Job:
     """The job of a store; raises Cut where no roles fit."""
     job = Job((store,), sizes)
     arrange(table, job, "probe")

@@ -48,7 +48,7 @@ def prepare_with_places(graph: Graph) -> tuple[Graph, dict[int, int]]:
             builder.span = node.span
             made[position] = builder.input(node.op.label, node.op)
         else:
-            made[position] = _copied(builder, node, operands, lambda node=node: _one_loop(graph, node))
+            made[position] = _copy(builder, node, operands, lambda node=node: _one_loop(graph, node))
     for name, position in graph.outputs.items():
         builder.output(name, made[position])
     found = builder.build()
@@ -90,7 +90,7 @@ def _count(graph: Graph, reduce: Node) -> int:
     return math.prod(int(str(shape[axis])) for axis in reduce.op.dimensions)
 
 
-def _reduced(builder: GraphBuilder, node: Node, position: int, one: bool) -> int:
+def _reduce(builder: GraphBuilder, node: Node, position: int, one: bool) -> int:
     """A reduction over one axis after the other; axes side by side are made one before, where that is asked for."""
     assert isinstance(node.op, ops.Reduce)
     axes = sorted(node.op.dimensions)
@@ -122,9 +122,9 @@ def _slid(builder: GraphBuilder, node: Node, position: int) -> int:
     return position
 
 
-def _copied(builder: GraphBuilder, node: Node, operands: list[int], one_loop: Callable[[], bool]) -> int:
+def _copy(builder: GraphBuilder, node: Node, operands: list[int], one_loop: Callable[[], bool]) -> int:
     if isinstance(node.op, ops.Reduce) and len(node.op.dimensions) > 1:
-        return _reduced(builder, node, operands[0], one_loop())
+        return _reduce(builder, node, operands[0], one_loop())
     if isinstance(node.op, ops.ReduceWindow):
         return _slid(builder, node, operands[0])
     if isinstance(node.op, ops.Concatenate):

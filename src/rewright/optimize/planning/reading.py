@@ -70,7 +70,7 @@ class Reader:
         for name, size in zip(names, self.graph.nodes[position].type.shape, strict=True):
             if isinstance(size, int):
                 self.ranges[name] = (0, size - 1)
-        return self._computed(position, tuple(variable(name) for name in names))
+        return self._compute(position, tuple(variable(name) for name in names))
 
     def value(self, position: int, places: Places) -> Expression:
         """The element of a tensor at an index."""
@@ -79,10 +79,10 @@ class Reader:
             return self.table.load(position, tuple(self.table.index(i) for i in places), node.type.dtype)
         key = (position, places)
         if key not in self._known:
-            self._known[key] = self._computed(position, places)
+            self._known[key] = self._compute(position, places)
         return self._known[key]
 
-    def _computed(self, position: int, places: Places) -> Expression:
+    def _compute(self, position: int, places: Places) -> Expression:
         node = self.graph.nodes[position]
         if self.depth >= DEEP and position in self.projections:
             raise TooDeep(position)

@@ -36,7 +36,7 @@ class Window:
 def window_of(table: Table, e: Expression, sizes: Mapping[str, int]) -> Window | None:
     """What a reduction is as sliding windows; None where it is none, or where they leave the body."""
     assert e.bound is not None
-    body, conditions = _guarded(e)
+    body, conditions = _guard(e)
     reading = next((i for i in _indices(body, e.bound.index) if _is_window(i, e.bound.index)), None)
     if reading is None:
         return None
@@ -57,7 +57,7 @@ def window_of(table: Table, e: Expression, sizes: Mapping[str, int]) -> Window |
     return Window(loop, inner, place, size, e.bound.size, stride, low, max(found[1] + 1 - size, 0))
 
 
-def _guarded(e: Expression) -> tuple[Expression, list[Index]]:
+def _guard(e: Expression) -> tuple[Expression, list[Index]]:
     """The body where it is not the identity, and the indices that are at least zero there."""
     assert e.bound is not None
     body = e.arguments[0]

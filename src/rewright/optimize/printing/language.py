@@ -44,7 +44,7 @@ class Language:
             case Number():
                 return self.literal(scalar)
             case Call():
-                return self._called(scalar)
+                return self._call(scalar)
             case Sum(terms, constant):
                 parts = [self.text(s) if factor == 1 else f"{factor} * {self.text(s)}" for s, factor in terms]
                 parts += [str(constant)] if constant or not parts else []
@@ -54,7 +54,7 @@ class Language:
             case Load(_, place, guard, _):
                 return self.load(scalar, self.text(place), "" if guard is None else self.text(guard))
 
-    def _called(self, scalar: Call) -> str:
+    def _call(self, scalar: Call) -> str:
         template = self.functions.get(scalar.function)
         if template is None:
             raise self.missing(f"the function {scalar.function}")

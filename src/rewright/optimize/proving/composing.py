@@ -148,7 +148,7 @@ def compose_proof(
     )
     held = {written.inputs[name]: p for name, p in program.inputs.items() if name in written.inputs}
     sides: list[_Sides] = []
-    wanted = [(sources[p], memory[p]) for p in _stored(plan) if p in sources]  # others are parts of one reduction
+    wanted = [(sources[p], memory[p]) for p in _store(plan) if p in sources]  # others are parts of one reduction
     for source, place in [*wanted, *((p, written.outputs[name]) for name, p in program.outputs.items())]:
         if place in held:
             continue
@@ -181,7 +181,7 @@ def compose_proof(
     return Composed(program, written, certificate)
 
 
-def _stored(plan: Plan) -> Iterator[int]:
+def _store(plan: Plan) -> Iterator[int]:
     """What the steps of a plan write, in order."""
     for step in plan.steps:
         yield from writes(step)
@@ -194,8 +194,8 @@ def _leaves(
 
     The program reads the same, and perhaps inputs that what the plan reads is made of.
     """
-    pairs = {held[q]: q for q in _reached(written, place, held)}
-    for p in _reached(program, source, pairs):
+    pairs = {held[q]: q for q in _reach(written, place, held)}
+    for p in _reach(program, source, pairs):
         op = program.nodes[p].op
         pairs.setdefault(p, written.inputs.get(op.label, -1) if isinstance(op, ops.Input) else -1)
     if -1 in pairs.values():
@@ -203,7 +203,7 @@ def _leaves(
     return tuple((f"x{number}", p, q) for number, (p, q) in enumerate(pairs.items()))
 
 
-def _reached(graph: Graph, root: int, stops: Collection[int]) -> list[int]:
+def _reach(graph: Graph, root: int, stops: Collection[int]) -> list[int]:
     """The stops, and the inputs, that a node is computed from, in the order in which it reads them."""
     found: dict[int, None] = {}
     seen: set[int] = set()

@@ -19,7 +19,7 @@ def with_mask_inputs(graph: Graph) -> Graph:
     conditions are
     evaluated and their elements are compared, all of them.
     """
-    fixed = _fixed(graph)
+    fixed = _fix(graph)
     users = graph.users()
     ends: dict[int, str] = {}
     for position, value in fixed.items():
@@ -44,14 +44,14 @@ def with_mask_inputs(graph: Graph) -> Graph:
             places.append(builder.add(node.op, *(places[p] for p in node.operands)))
     for name, position in graph.outputs.items():
         builder.output(name, places[position])
-    return _pruned(builder.build())
+    return _prune(builder.build())
 
 
 def _is_condition(graph: Graph, position: int, fixed: dict[int, Array]) -> bool:
     return position in fixed and graph.nodes[position].type.dtype is DType.BOOL
 
 
-def _fixed(graph: Graph) -> dict[int, Array]:
+def _fix(graph: Graph) -> dict[int, Array]:
     """The values of the integers and conditions that depend on indices alone."""
     found: dict[int, Array] = {}
     for position, node in enumerate(graph.nodes):
@@ -63,7 +63,7 @@ def _fixed(graph: Graph) -> dict[int, Array]:
     return found
 
 
-def _pruned(graph: Graph) -> Graph:
+def _prune(graph: Graph) -> Graph:
     """The graph without what no output needs."""
     live = graph.live()
     builder = GraphBuilder(graph.name)

@@ -133,7 +133,7 @@ def _preparation(program: Graph, ready: Graph, found: Trust, seconds: float) -> 
 
 def _whole(plan: Plan, program: Graph, found: Trust, clock: _Clock) -> None:
     """The program as a whole."""
-    why = _certified(program, regraph(plan, as_computed=False), found, clock)
+    why = _certify(program, regraph(plan, as_computed=False), found, clock)
     if found.certificate is not None:
         found.evidence, found.reason = "proved", "the checker confirmed the certificate"
         _identities(plan, found, clock.each, whole=False)
@@ -184,7 +184,7 @@ def _by_tensors(plan: Plan, found: Trust, clock: _Clock) -> None:
                 if outcome.status != "proved":
                     key = (*key, plain[0].nodes)  # with these conditions, and not for all
                     outcome = prove(claim_of(list(plain)), clock.share())
-                why = "" if outcome.status == "proved" else _certified(sides.left, sides.right, found, clock)
+                why = "" if outcome.status == "proved" else _certify(sides.left, sides.right, found, clock)
                 known[key] = outcome.status == "proved" or found.certificate is not None
                 if not known[key]:
                     node = plan.graph.nodes[store.tensor]
@@ -200,7 +200,7 @@ def _by_tensors(plan: Plan, found: Trust, clock: _Clock) -> None:
     _identities(plan, found, clock.each, whole=False)
 
 
-def _certified(graph: Graph, written: Graph, found: Trust, clock: _Clock) -> str:
+def _certify(graph: Graph, written: Graph, found: Trust, clock: _Clock) -> str:
     """Ask for a certificate that the checker confirms; returns why there is none.
 
     The engine of ``refine`` is asked first. Where operators differ by more than it lifts, such as look-ups that are

@@ -58,7 +58,7 @@ def check(graph: Graph, kernels: Callable[[Mapping[str, torch.Tensor]], Mapping[
     """Compare kernels with the program in float64, in units of what float32 alone gets wrong."""
     worst, domain = 0.0, Domain.of(graph)
     for number, scale in enumerate(SCALES):
-        inputs = _defined(graph, domain, scale, number)
+        inputs = _define(graph, domain, scale, number)
         if inputs is None:
             return Checked(True, worst, "not run on numbers: no draw was found on which it is defined")
         if number:
@@ -155,7 +155,7 @@ def own_outputs(graph: Graph, given: Mapping[str, torch.Tensor]) -> dict[str, Ar
     return {name: values[p].double().numpy() for name, p in graph.outputs.items()}
 
 
-def _defined(graph: Graph, domain: Domain, scale: float, seed: int) -> dict[str, Array] | None:
+def _define(graph: Graph, domain: Domain, scale: float, seed: int) -> dict[str, Array] | None:
     """A draw on which the program is defined; None where none is found."""
     for least in (0, 1, 2):
         found = draw(graph, scale, seed, least)

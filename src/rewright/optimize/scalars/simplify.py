@@ -46,15 +46,15 @@ _PLACES = (DType.I64, DType.I32)
 def simplify(table: Table, op: str, arguments: tuple[Expression, ...]) -> Expression | None:
     """The simpler expression, if there is one."""
     if all(a.op == "constant" for a in arguments):
-        return _folded(table, op, arguments)
+        return _fold(table, op, arguments)
     if op.startswith("convert_"):
-        return _converted(table, op, arguments[0])
+        return _convert(table, op, arguments[0])
     if arguments[0].dtype in _PLACES and len(arguments) == 2:
         found = _affine(table, op, arguments[0], arguments[1])
         if found is not None:
             return found
     if op == "select":
-        return _selected(table, *arguments)
+        return _select(table, *arguments)
     if op in ("and", "or") and arguments[0].dtype is DType.BOOL:
         return _logical(op, *arguments)
     if op in ("add", "subtract", "multiply", "divide", "maximum", "minimum"):
@@ -62,7 +62,7 @@ def simplify(table: Table, op: str, arguments: tuple[Expression, ...]) -> Expres
     return None
 
 
-def _folded(table: Table, op: str, arguments: tuple[Expression, ...]) -> Expression | None:
+def _fold(table: Table, op: str, arguments: tuple[Expression, ...]) -> Expression | None:
     values = [a.value for a in arguments]
     if op.startswith("convert_"):
         target = DType(op.removeprefix("convert_"))
@@ -108,7 +108,7 @@ def _exactly(table: Table, op: str, values: list[Number], dtype: DType) -> Expre
         return None
 
 
-def _converted(table: Table, op: str, value: Expression) -> Expression | None:
+def _convert(table: Table, op: str, value: Expression) -> Expression | None:
     target = DType(op.removeprefix("convert_"))
     if value.dtype is target:
         return value
@@ -145,7 +145,7 @@ def _affine(table: Table, op: str, left: Expression, right: Expression) -> Expre
     return None
 
 
-def _selected(table: Table, condition: Expression, yes: Expression, no: Expression) -> Expression | None:
+def _select(table: Table, condition: Expression, yes: Expression, no: Expression) -> Expression | None:
     if condition.op == "constant":
         return yes if condition.value else no
     if yes is no:

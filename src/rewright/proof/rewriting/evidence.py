@@ -114,7 +114,7 @@ def _proves_parts(left: Graph, right: Graph, seconds: float) -> bool:
     for whole, joined in ((left, right), (right, left)):
         parts = list(_parts(joined))
         if 1 < len(parts) <= _MOST_PARTS:
-            claims = (Claim(_sliced(whole, where), part) for where, part in parts)
+            claims = (Claim(_slice(whole, where), part) for where, part in parts)
             return all(prove(claim, seconds / 2).status == "proved" for claim in claims)
     return False
 
@@ -136,7 +136,7 @@ def _parts(graph: Graph) -> Iterator[tuple[_Where, Graph]]:
         start = end
 
 
-def _sliced(graph: Graph, where: _Where) -> Graph:
+def _slice(graph: Graph, where: _Where) -> Graph:
     """The program with a part of its result."""
     builder = GraphBuilder(graph.name)
     places = {position: builder.input(name, graph.nodes[position].op) for name, position in graph.inputs.items()}

@@ -50,16 +50,16 @@ def replay(graph: Graph, rewriting: Rewriting, ranges: Mapping[str, Bound], chec
         raise Refused("a stage assumes that numbers are in range before tensors that were not captured are matched")
     worn, graphs = Worn(graph), [graph]
     for number, stage in enumerate(rewriting.before):
-        graphs.append(_applied(graphs[-1], stage, f"stage {number}", checked, worn, counts=False))
+        graphs.append(_apply(graphs[-1], stage, f"stage {number}", checked, worn, counts=False))
     written = graphs[-1]
     graphs.append(insert_wrapping(written, ranges))
     worn.carried_over(graphs[-1])
     for number, stage in enumerate(rewriting.after, start=len(rewriting.before)):
-        graphs.append(_applied(graphs[-1], stage, f"stage {number}", checked, worn, counts=True))
+        graphs.append(_apply(graphs[-1], stage, f"stage {number}", checked, worn, counts=True))
     return Replayed(written, tuple(graphs))
 
 
-def _applied(graph: Graph, stage: Stage, where: str, checked: Checked, worn: Worn, *, counts: bool) -> Graph:
+def _apply(graph: Graph, stage: Stage, where: str, checked: Checked, worn: Worn, *, counts: bool) -> Graph:
     for number, lemma in enumerate(stage.lemmas):
         why = checked.why_not(lemma, counts=counts)
         if why is not None:
@@ -109,7 +109,7 @@ def narrow_programs(
                 raise Refused(f"what stage {number} of program {program} assumes makes no sense: {why}")
         pairs = enumerate(zip(graphs, stages, worn, strict=True))
         where = "stage {0} of program {1}"
-        after = [_applied(g, s, where.format(number, k), checked, w, counts=counts) for k, (g, s, w) in pairs]
+        after = [_apply(g, s, where.format(number, k), checked, w, counts=counts) for k, (g, s, w) in pairs]
         for graph, stage in zip(graphs, stages, strict=True):
             needed |= _needed(graph, stage, needed, counts)
         steps.append(Step(graphs, [stage.within for stage in stages], after))

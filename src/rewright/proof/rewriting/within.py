@@ -102,7 +102,7 @@ def fitting(graph: Graph, position: int) -> int | None:
     outer = graph.nodes[operand]
     if not isinstance(outer.op, ops.Select) or not outer.type.dtype.is_float:
         return None
-    compared = _compared(graph, [outer.operands[0]])
+    compared = _compare(graph, [outer.operands[0]])
     if compared is None or len(compared) != 1:
         return None
     (source,) = compared
@@ -121,10 +121,10 @@ def fitting(graph: Graph, position: int) -> int | None:
             stack.extend(own.operands[1:])
         elif number_of(graph, at) is None:
             return None
-    return source if source in seen and _compared(graph, conditions) == compared else None
+    return source if source in seen and _compare(graph, conditions) == compared else None
 
 
-def _compared(graph: Graph, conditions: Sequence[int]) -> set[int] | None:
+def _compare(graph: Graph, conditions: Sequence[int]) -> set[int] | None:
     """What conditions compare element by element, constants not counted; None where they read anything else."""
     found: set[int] = set()
     stack, seen = list(conditions), set[int]()

@@ -28,11 +28,11 @@ def by_shapes(shape: Shape, name: str, program: RankProgram) -> tuple[Placement,
     local = {rank: g.nodes[g.inputs[name]].type.shape for rank, g in enumerate(program.graphs) if name in g.inputs}
     known = placements(shape, program.mesh)
     fitting = [p for p in known if all(p.local_shape(rank) == held for rank, held in local.items())]
-    fewest = min((_sharded(p) for p in fitting), default=0)
-    return tuple(p for p in fitting if _sharded(p) == fewest)
+    fewest = min((_shard(p) for p in fitting), default=0)
+    return tuple(p for p in fitting if _shard(p) == fewest)
 
 
-def _sharded(placement: Placement) -> int:
+def _shard(placement: Placement) -> int:
     return sum(text != "Replicate()" for text in placement.printed)
 
 

@@ -56,7 +56,7 @@ def narrow_question(question: Question, held: Collection[str]) -> Narrow | None:
         return None
     first, *ranks = graphs_of(drafts)
     program = replace(question.program, graphs=tuple(ranks))
-    assumptions = (*question.assumptions, *_assumed(drafts))
+    assumptions = (*question.assumptions, *_assume(drafts))
     return Narrow(Question(first, program, tuple(dict.fromkeys(assumptions))), drafts)
 
 
@@ -65,14 +65,14 @@ def in_range(sequential: Graph, program: RankProgram, held: Collection[str]) -> 
     graphs = (sequential, *program.graphs)
     hopes = [*_indices(sequential), *_conversions(graphs)]
     few = graphs[:_FEW]
-    best = graphs_of(_decided(few, hopes, held))
+    best = graphs_of(_decide(few, hopes, held))
     if best == list(few):
         return None
-    needed = [hope for hope in hopes if graphs_of(_decided(few, [o for o in hopes if o is not hope], held)) != best]
-    return tuple(_decided(graphs, needed, held))
+    needed = [hope for hope in hopes if graphs_of(_decide(few, [o for o in hopes if o is not hope], held)) != best]
+    return tuple(_decide(graphs, needed, held))
 
 
-def _assumed(drafts: Sequence[Draft]) -> tuple[str, ...]:
+def _assume(drafts: Sequence[Draft]) -> tuple[str, ...]:
     """What the drafts take for granted, in words, as the checker says it."""
     steps: list[Step] = []
     for number in range(max(len(draft.changes) for draft in drafts)):
@@ -142,18 +142,18 @@ def _sources(graph: Graph, position: int) -> Iterator[int]:
         stack.extend(sources)
 
 
-def _decided(graphs: Sequence[Graph], hopes: Sequence[_Hope], held: Collection[str]) -> list[Draft]:
+def _decide(graphs: Sequence[Graph], hopes: Sequence[_Hope], held: Collection[str]) -> list[Draft]:
     """The programs with what the hopes decide, the sequential one first."""
     drafts: list[Draft] = []
     for number, graph in enumerate(graphs):
         names = [one for hope in hopes for one in hope.inputs if one[0] in graph.inputs]
         own = tuple(one for one in names if not number or one[0] in held)
         casts = tuple(position for hope in hopes for program, position in hope.casts if program == number)
-        drafts.append(_chosen(Draft(graph), Within(own, casts)))
+        drafts.append(_choose(Draft(graph), Within(own, casts)))
     return drafts
 
 
-def _chosen(draft: Draft, within: Within) -> Draft:
+def _choose(draft: Draft, within: Within) -> Draft:
     """The program with every choice taken whose condition is known; as it is where none is."""
     graph, facts = draft.graph, facts_within(draft.graph, within)
     taken: list[int] = []
@@ -186,7 +186,7 @@ def _chosen(draft: Draft, within: Within) -> Draft:
         return None
 
     found = draft.rebuild(make, within=within)
-    return _chosen(found, Within(within.inputs)) if taken and found is not draft else draft
+    return _choose(found, Within(within.inputs)) if taken and found is not draft else draft
 
 
 def _through_integers(graph: Graph, node: Node, known: Sequence[Facts]) -> int | None:

@@ -145,12 +145,12 @@ def align_names(sequential: Graph, program: RankProgram, pairing: Pairing) -> tu
             rest = rest[rest.index(fitting[0]) + 1 :]
     graphs = tuple(
         replace(graph, outputs={name: (graph.outputs | graph.inputs)[label] for name, label in table.items()})
-        for graph in map(_named, program.graphs)
+        for graph in map(_name, program.graphs)
     )
-    return replace(_named(sequential), outputs=outputs), replace(program, graphs=graphs)
+    return replace(_name(sequential), outputs=outputs), replace(program, graphs=graphs)
 
 
-def _named(graph: Graph) -> Graph:
+def _name(graph: Graph) -> Graph:
     return replace(graph, metadata={key: text for key, text in graph.metadata.items() if key != NUMBERED})
 
 

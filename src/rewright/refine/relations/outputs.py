@@ -127,7 +127,7 @@ def _candidates(value: Value, locals_: Sequence[Value], mesh: Mesh) -> Iterator[
         placement = _fitting(value, locals_, mesh, spelled)
         if placement is not None:
             yield placement
-    yield from _strided(value, locals_, mesh)
+    yield from _stride(value, locals_, mesh)
     for count in range(1, len(mesh.axes) + 1):
         for partial in combinations(range(len(mesh.axes)), count):
             for spelled in clean:
@@ -138,7 +138,7 @@ def _candidates(value: Value, locals_: Sequence[Value], mesh: Mesh) -> Iterator[
                         yield placement
 
 
-def _strided(value: Value, locals_: Sequence[Value], mesh: Mesh) -> Iterator[Placement]:
+def _stride(value: Value, locals_: Sequence[Value], mesh: Mesh) -> Iterator[Placement]:
     """Shards of an inner part of a flattened axis, as of the heads where batch and heads are one axis.
 
     DTensor's ``_StridedShard``; the outer part is what the leading digits of a rank's axis say it is.

@@ -55,7 +55,7 @@ class Reading:
             return None
         before = "it is returned" if self.reader is None else str(self.reader)
         text = f"wait for the {self.collective} at {self.made} before {before}"
-        return Repair(text, replace(program, graphs=tuple(map(_finished, program.graphs))))
+        return Repair(text, replace(program, graphs=tuple(map(_finish, program.graphs))))
 
 
 def readings(program: RankProgram, outputs: Collection[str]) -> list[Reading]:
@@ -131,7 +131,7 @@ def _collective(graph: Graph, memory: Node) -> Node:
     return node
 
 
-def _finished(graph: Graph) -> Graph:
+def _finish(graph: Graph) -> Graph:
     """The program as if every collective were waited for at once."""
     waited = {p: node.operands[0] for p, node in enumerate(graph.nodes) if _is_in_flight(node)}
     nodes = tuple(replace(n, operands=tuple(waited.get(p, p) for p in n.operands)) for n in graph.nodes)

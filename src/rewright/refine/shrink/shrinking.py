@@ -48,16 +48,16 @@ def shrink(sequential: Graph, program: RankProgram, schedule: Schedule) -> Shrun
     space = collect(sequential, program, schedule)
     solution = Solution(space)
     for _ in range(MOST_ATTEMPTS):
-        small, failures = _rewritten(graphs, space, solution)
+        small, failures = _rewrite(graphs, space, solution)
         if not failures:
-            placed = _placed(sequential, program, small[1:], space, solution)
+            placed = _place(sequential, program, small[1:], space, solution)
             return Shrunk(small[0], placed, _output_scales(sequential, space, solution))
         solution.weaken([axis for failure in failures for axis in failure.axes])
         solution.solve()
     return Unsupported("no consistent small sizes were found for these programs")
 
 
-def _rewritten(
+def _rewrite(
     graphs: tuple[Graph, ...], space: AxisSpace, solution: Solution
 ) -> tuple[tuple[Graph, ...], list[Failure]]:
     small: list[Graph] = []
@@ -78,7 +78,7 @@ def _scales(sequential: Graph, position: int, space: AxisSpace, solution: Soluti
     return tuple(solution.scale(first + axis) for axis in range(sequential.nodes[position].type.rank))
 
 
-def _placed(
+def _place(
     sequential: Graph, program: RankProgram, graphs: tuple[Graph, ...], space: AxisSpace, solution: Solution
 ) -> RankProgram:
     def small(table: Mapping[str, Placement], where: Mapping[str, int]) -> dict[str, Placement]:

@@ -68,7 +68,7 @@ def render(function: Function) -> Source:
         "  #pragma omp parallel num_threads(threads)",
         "  {",
         f"    Scratch scratch({sum(b.count * 8 + 64 for b in function.buffers)});",
-        *_rendered(spoken, function.buffers, 2),
+        *_render(spoken, function.buffers, 2),
         "    #pragma omp for schedule(dynamic)",
         f"    for (long task = 0; task < {grid}L * chunks; ++task) {{",
         "      long rest = task / chunks;",
@@ -76,9 +76,9 @@ def render(function: Function) -> Source:
         f"      const long from = (task % chunks) * blocks / chunks * {function.block};",
         f"      const long to = std::min<long>((task % chunks + 1) * blocks / chunks * {function.block}, "
         f"{function.rows});",
-        *_rendered(spoken, function.prologue, 3),
+        *_render(spoken, function.prologue, 3),
         f"      for (long first = from; first < to; first += {function.block}) {{",
-        *_rendered(spoken, function.body, 4),
+        *_render(spoken, function.body, 4),
         "      }",
         "    }",
         "  }",
@@ -88,7 +88,7 @@ def render(function: Function) -> Source:
     return Source(function.name, "\n".join(lines) + "\n", function.tensors, written)
 
 
-def _rendered(spoken: Language, statements: Iterable[Statement], depth: int) -> Iterator[str]:
+def _render(spoken: Language, statements: Iterable[Statement], depth: int) -> Iterator[str]:
     """The lines of statements at a depth of blocks."""
     for s in statements:
         note = getattr(s, "note", "")
@@ -113,14 +113,14 @@ def _lines(spoken: Language, s: Statement, depth: int) -> Iterator[str]:
                 yield f"{indent}#pragma omp simd {_clauses(s.reductions)}".rstrip()
             step = f"++{s.index}" if of(s.step) == "1" else f"{s.index} += {of(s.step)}"
             yield f"{indent}for (long {s.index} = {of(s.start)}; {s.index} < {bare(of(s.stop))}; {step}) {{"
-            yield from _rendered(spoken, s.body, depth + 1)
+            yield from _render(spoken, s.body, depth + 1)
             yield indent + "}"
         case If():
             yield f"{indent}if ({bare(of(s.condition))}) {{"
-            yield from _rendered(spoken, s.then, depth + 1)
+            yield from _render(spoken, s.then, depth + 1)
             if s.otherwise:
                 yield indent + "} else {"
-                yield from _rendered(spoken, s.otherwise, depth + 1)
+                yield from _render(spoken, s.otherwise, depth + 1)
             yield indent + "}"
         case Leave():
             yield f"{indent}{s.way};"

@@ -48,14 +48,14 @@ def value(k: Context, e: Expression) -> Scalar:
     if e.op == "reduce":
         raise AssertionError(f"{e} has no value here")
     with k.scopes.outer(k.scopes.depth(e)) as scope:
-        lowered = _lowered(k, e)
+        lowered = _lower(k, e)
         name = k.scopes.fresh("v")
         scope.add(Let(name, lowered, k.computed(e.dtype)))
     scope.names[e.number] = Name(name)
     return Name(name)
 
 
-def _lowered(k: Context, e: Expression) -> Scalar:
+def _lower(k: Context, e: Expression) -> Scalar:
     if e.op == "index" and e.index is not None:
         return index(k, e.index)
     if e.op == "load":

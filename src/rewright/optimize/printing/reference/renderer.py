@@ -96,10 +96,10 @@ def render(function: Function) -> str:
     """A kernel as a Python function of tensors."""
     lines = [f"def {function.name}({', '.join(f't{a.tensor}' for a in function.arguments)}):"]
     lines += [f"    # t{a.tensor}: {a.title}" for a in function.arguments]
-    return "\n".join([*lines, *_rendered(language(function.dtype), function.body, 1)]) + "\n"
+    return "\n".join([*lines, *_render(language(function.dtype), function.body, 1)]) + "\n"
 
 
-def _rendered(spoken: Language, statements: Iterable[Statement], depth: int) -> Iterator[str]:
+def _render(spoken: Language, statements: Iterable[Statement], depth: int) -> Iterator[str]:
     """The lines of statements at a depth of blocks."""
     indent, of = "    " * depth, spoken.text
     for s in statements:
@@ -112,7 +112,7 @@ def _rendered(spoken: Language, statements: Iterable[Statement], depth: int) -> 
                 yield f"{indent}t{s.tensor}.view(-1)[{bare(of(s.place))}] = ({of(s.value)}).to(t{s.tensor}.dtype)"
             case Loop():
                 yield f"{indent}for {s.index} in range({of(s.start)}, {of(s.stop)}, {of(s.step)}):"
-                yield from _rendered(spoken, s.body, depth + 1)
+                yield from _render(spoken, s.body, depth + 1)
             case _:
                 raise spoken.missing(f"the statement {type(s).__name__}")
 

@@ -99,7 +99,7 @@ def renew(k: Context, c: Block, sweep: Sweep, running: Running, source: Expressi
     assert e.bound is not None
     number, kind = e.number, _REDUCED.get(e.bound.kind)
     scale = factor(k, c, running)
-    _reduced(k, c, sweep, running, source)
+    _reduce(k, c, sweep, running, source)
     if kind is None:
         raise RewrightError(f"no Triton for a reduction of kind {e.bound.kind}; use target='cpu'")
     part = Name(f"part{number}")
@@ -119,7 +119,7 @@ def renew(k: Context, c: Block, sweep: Sweep, running: Running, source: Expressi
     c.names[k.table.renewed(e).number] = memory
 
 
-def _reduced(k: Context, c: Block, sweep: Sweep, running: Running, source: Expression) -> None:
+def _reduce(k: Context, c: Block, sweep: Sweep, running: Running, source: Expression) -> None:
     """What is reduced in a tile, as a whole tile: what the lane does not have is what the reduction starts with."""
     body, dtype = value(k, c, source), running.value.dtype
     if dtype is DType.BOOL:

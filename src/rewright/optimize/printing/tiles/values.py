@@ -41,14 +41,14 @@ def value(k: Context, c: Block, e: Expression) -> Scalar:
         return Number(number, e.dtype)
     if e.number in c.names:
         return c.names[e.number]
-    lowered = _lowered(k, c, e)
+    lowered = _lower(k, c, e)
     name = k.fresh("v")
     c.add(Let(name, lowered))
     c.names[e.number] = Name(name)
     return Name(name)
 
 
-def _lowered(k: Context, c: Block, e: Expression) -> Scalar:
+def _lower(k: Context, c: Block, e: Expression) -> Scalar:
     if e.op == "index" and e.index is not None:
         return index(k, c, e.index)
     if e.op == "load":

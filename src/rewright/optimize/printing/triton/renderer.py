@@ -29,10 +29,10 @@ def render(function: Function) -> str:
         lines += [f"    {loop.name} = rest % {loop.size}", f"    rest = rest // {loop.size}"]
     block = f"(blocks - 1 - {program} % blocks)" if function.is_reversed else f"{program} % blocks"
     lines.append(f"    first = {block} * BM" + ("  # the longest first" if function.is_reversed else ""))
-    return "\n".join([*lines, *_rendered(function.body, 1)]) + "\n"
+    return "\n".join([*lines, *_render(function.body, 1)]) + "\n"
 
 
-def _rendered(statements: Iterable[Statement], depth: int) -> Iterator[str]:
+def _render(statements: Iterable[Statement], depth: int) -> Iterator[str]:
     """The lines of statements at a depth of blocks."""
     for s in statements:
         note = getattr(s, "note", "")
@@ -55,12 +55,12 @@ def _lines(s: Statement, depth: int) -> Iterator[str]:
             limits = f"{of(s.start)}, {bare(of(s.stop))}, {bare(of(s.step))}"
             call = f"tl.range({limits}, num_stages=AHEAD)" if s.is_piped else f"range({limits})"
             yield f"{indent}for {s.index} in {call}:"
-            yield from _rendered(s.body, depth + 1)
+            yield from _render(s.body, depth + 1)
         case If():
             yield f"{indent}if {bare(of(s.condition))}:"
-            yield from _rendered(s.then, depth + 1)
+            yield from _render(s.then, depth + 1)
             if s.otherwise:
                 yield f"{indent}else:"
-                yield from _rendered(s.otherwise, depth + 1)
+                yield from _render(s.otherwise, depth + 1)
         case _:
             raise LANGUAGE.missing(f"the statement {type(s).__name__}")

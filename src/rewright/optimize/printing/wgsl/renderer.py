@@ -63,11 +63,11 @@ def render(function: Function) -> str:
     ]
     for loop in reversed(function.grid):
         lines += [f"  let {loop.name} = rest % {loop.size};", f"  rest = rest / {loop.size};"]
-    body = _rendered(spoken, views, (*function.prologue, *function.body), 1)
+    body = _render(spoken, views, (*function.prologue, *function.body), 1)
     return "\n".join([*lines, *body, "}"]) + "\n"
 
 
-def _rendered(
+def _render(
     spoken: Language, views: dict[str, tuple[str, str]], body: Iterable[Statement], depth: int
 ) -> Iterator[str]:
     """The lines of statements at a depth of blocks; ``views`` gets what they name."""
@@ -85,13 +85,13 @@ def _rendered(
             case Loop():
                 step = f"{s.index} += {of(s.step)}"
                 yield f"{indent}for (var {s.index} = {of(s.start)}; {s.index} < {of(s.stop)}; {step}) {{"
-                yield from _rendered(spoken, views, s.body, depth + 1)
+                yield from _render(spoken, views, s.body, depth + 1)
                 yield indent + "}"
             case If():
                 yield f"{indent}if ({bare(of(s.condition))}) {{"
-                yield from _rendered(spoken, views, s.then, depth + 1)
+                yield from _render(spoken, views, s.then, depth + 1)
                 yield from (indent + "} else {",) if s.otherwise else ()
-                yield from _rendered(spoken, views, s.otherwise, depth + 1)
+                yield from _render(spoken, views, s.otherwise, depth + 1)
                 yield indent + "}"
             case Leave():
                 yield f"{indent}{s.way};"

@@ -28,12 +28,12 @@ def trace_places(graph: Graph, node: Node, known: Mapping[int, Placed]) -> Place
     found = follows(graph, node)
     if found is None:
         return None
-    own = {_moved(known[p], axes) for p, axes in zip(node.operands, found, strict=True) if p in known}
+    own = {_move(known[p], axes) for p, axes in zip(node.operands, found, strict=True) if p in known}
     (one,) = own if len(own) == 1 else (None,)
     return one
 
 
-def _moved(place: Placed, axes: Following) -> Placed | None:
+def _move(place: Placed, axes: Following) -> Placed | None:
     """The place as the result has it; None where an axis of it is not there, or not as a whole."""
     moved = tuple(to for axis in place.axes if (to := axes[axis]) is not None)
     return Placed(place.core, moved) if len(moved) == len(place.axes) else None

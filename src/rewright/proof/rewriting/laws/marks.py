@@ -24,7 +24,7 @@ class Marks:
         """How many elements of a row hold where a row marks the places that another ``top_k`` chose."""
         last = node.type.rank - 1
         if isinstance(node.op, ops.Scatter):
-            return self._written(node.op, node.operands, node.type.shape)
+            return self._write(node.op, node.operands, node.type.shape)
         if not isinstance(node.op, ops.Compare) or node.op.direction != "EQ":
             return 0
         for counted, other in (node.operands, node.operands[::-1]):
@@ -35,7 +35,7 @@ class Marks:
                 return 1
         return 0
 
-    def _written(self, op: ops.Scatter, operands: Sequence[int], shape: Shape) -> int:
+    def _write(self, op: ops.Scatter, operands: Sequence[int], shape: Shape) -> int:
         """How many elements of a row are not zero after a number was written at places of it, no two of them one."""
         _, places, updates = operands
         count = self._graph.nodes[updates].type.shape[-1] if writes_rows(op, len(shape)) else 0

@@ -52,8 +52,8 @@ class Places:
         if isinstance(node.op, ops.Convert) and node.operands[0] in self.written:
             return self._as_floats(builder, node, places)
         if isinstance(node.op, ops.Select):
-            return self._selected(builder, node, places)
-        return self._multiplied(builder, node, places) if isinstance(node.op, ops.Multiply) else None
+            return self._select(builder, node, places)
+        return self._multiply(builder, node, places) if isinstance(node.op, ops.Multiply) else None
 
     def _as_floats(self, builder: GraphBuilder, node: Node, places: Mapping[int, int]) -> int | None:
         """Truths as floats: ones where something was written, and zeros elsewhere."""
@@ -66,7 +66,7 @@ class Places:
         ones = builder.add(ops.Constant(kind, (1.0,)))
         return builder.add(replace(marks.op, kind="sum"), zero, places[indices], ones)
 
-    def _selected(self, builder: GraphBuilder, node: Node, places: Mapping[int, int]) -> int | None:
+    def _select(self, builder: GraphBuilder, node: Node, places: Mapping[int, int]) -> int | None:
         """A choice by marks between what is real and zero, as what is written at them."""
         found = self._marks(node.operands[0])
         if found is None:
@@ -76,7 +76,7 @@ class Places:
         is_real = number(self._graph, self._known, other) == 0 and self._known[chosen].is_finite
         return self._at_marks(builder, marks, chosen, places) if is_real else None
 
-    def _multiplied(self, builder: GraphBuilder, node: Node, places: Mapping[int, int]) -> int | None:
+    def _multiply(self, builder: GraphBuilder, node: Node, places: Mapping[int, int]) -> int | None:
         """What is real times marks, as what is written at them."""
         nodes = self._graph.nodes
         for factor, other in (node.operands, node.operands[::-1]):

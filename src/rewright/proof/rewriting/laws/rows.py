@@ -42,7 +42,7 @@ class Rows:
             return None
         cases = self._cases(builder, part, rows, places)
         # A sum over the places is taken row by row, as programs that go over all rows have it.
-        return _added(builder, cases if own is None else [builder.add(node.op, case) for case in cases])
+        return _add(builder, cases if own is None else [builder.add(node.op, case) for case in cases])
 
     def summed_rows(self, position: int) -> int | None:
         """What a node adds up over places of a choice, beside which it does not depend on any."""
@@ -117,7 +117,7 @@ class Rows:
         return made[part[-1]]
 
 
-def _added(builder: GraphBuilder, cases: Sequence[int]) -> int:
+def _add(builder: GraphBuilder, cases: Sequence[int]) -> int:
     total, *others = cases
     for case in others:
         total = builder.add(ops.Add(), total, case)

@@ -50,15 +50,17 @@ class Bounded:
 
 def exact(value: Array) -> Bounded:
     """An array as it is; nothing is known of what is no number."""
-    return _known(value, np.ones(value.shape, np.bool_), DType.F64) if _has_nan(value) else Bounded(value, value, value)
+    return (
+        _look_up(value, np.ones(value.shape, np.bool_), DType.F64) if _has_nan(value) else Bounded(value, value, value)
+    )
 
 
 def unknown(value: Array, dtype: DType) -> Bounded:
     """What double precision makes of numbers, without any bounds."""
-    return _known(value, np.zeros(value.shape, np.bool_), dtype)
+    return _look_up(value, np.zeros(value.shape, np.bool_), dtype)
 
 
-def _known(value: Array, known: Array, dtype: DType) -> Bounded:
+def _look_up(value: Array, known: Array, dtype: DType) -> Bounded:
     """An array that is known exactly at some places, and not at all at others."""
     low, high = ends_of(dtype)
     seen = known & ~np.isnan(value) if value.dtype.kind == "f" else known
@@ -80,7 +82,7 @@ def compute(op: TensorOperator, operands: Sequence[Bounded], types: Sequence[Ten
     """What an operator makes of bounded numbers; raises what its execution raises."""
     moved = op.moves(len(operands))
     if moved:
-        return _moved(op, moved, operands, kind)
+        return _move(op, moved, operands, kind)
     value = np.asarray(op.execute([one.value for one in operands], np.float64))
     are_exact = all(one.is_exact for one in operands)
     if are_exact and _is_sure(op, value, [facts_of(one) for one in operands], types, kind):
@@ -97,7 +99,7 @@ def compute(op: TensorOperator, operands: Sequence[Bounded], types: Sequence[Ten
 # --- operators that move elements
 
 
-def _moved(op: TensorOperator, moved: Sequence[int], operands: Sequence[Bounded], kind: TensorType) -> Bounded:
+def _move(op: TensorOperator, moved: Sequence[int], operands: Sequence[Bounded], kind: TensorType) -> Bounded:
     def run(ends: Sequence[Array]) -> Array:
         read = (end if k in moved else one.value for k, (end, one) in enumerate(zip(ends, operands, strict=True)))
         return np.asarray(op.execute(list(read), np.float64))

@@ -210,11 +210,11 @@ def _tables(left: _Side, right: _Side, same: Array, dtype: DType, folded: list[T
     if left.is_held and right.is_held:
         return [Taken("tables")] if (apart <= ROUNDING * np.abs(new)).all() else None
     if right.is_held:
-        return _moved(left, right, same, dtype)
+        return _move(left, right, same, dtype)
     return [*folded, Taken("tables")] if (apart <= ROUNDING * np.abs(new)).all() else None
 
 
-def _moved(left: _Side, right: _Side, same: Array, dtype: DType) -> list[Taken] | None:
+def _move(left: _Side, right: _Side, same: Array, dtype: DType) -> list[Taken] | None:
     """How far a held table is from what is computed; None where that is more than rounding makes of it."""
     step, new, old = half_step(dtype), left.value[~same], right.value[~same]
     apart = np.abs(new - old)

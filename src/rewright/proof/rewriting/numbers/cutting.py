@@ -106,7 +106,7 @@ class _Run:
         elif _cuts(op, types, node.type):
             self.known[position] = self._cut_off(op, operands[0], types[0].dtype, node.type.dtype)
         elif isinstance(op, ops.Compare) and types[0].dtype.is_float:
-            self.known[position] = self._compared(op, *operands)
+            self.known[position] = self._compare(op, *operands)
         else:
             self.known[position] = compute(op, operands, types, node.type)
         return True
@@ -133,7 +133,7 @@ class _Run:
         value, low, high = (np.where(settled, whole, end) for end in (known.value, known.low, known.high))
         return _whole_between(op, value, low, high, target)
 
-    def _compared(self, op: TensorOperator, a: Bounded, b: Bounded) -> Bounded:
+    def _compare(self, op: TensorOperator, a: Bounded, b: Bounded) -> Bounded:
         """Truth values, where floats are not as near to each other as rounding brings them."""
         are_points = a.is_point & b.is_point
         is_same = (a.value == b.value) & ~are_points

@@ -42,11 +42,11 @@ def _run(graph: Graph, wanted: Sequence[int], draws: np.random.Generator, times:
             assert isinstance(node.op, TensorOperator)
             found = np.asarray(node.op.execute([values[p] for p in node.operands], np.float64))
             is_moved = isinstance(node.op, ops.Negate) or node.op.moves(len(node.operands))
-            values[position] = found if is_moved else _moved(found, node.type.dtype, draws, times, loose)
+            values[position] = found if is_moved else _move(found, node.type.dtype, draws, times, loose)
     return values[wanted[-1]]
 
 
-def _moved(found: Array, dtype: DType, draws: np.random.Generator, times: float, loose: bool) -> Array:
+def _move(found: Array, dtype: DType, draws: np.random.Generator, times: float, loose: bool) -> Array:
     """A result moved by what rounding may do to it; whole numbers that the type counts to stay what they are."""
     digits = DIGITS.get(dtype)
     if digits is None or found.dtype.kind != "f":
