@@ -145,7 +145,7 @@ def forged(function: str, monkeypatch: pytest.MonkeyPatch) -> Certificate:
     proof = attempt(left, program, known, {})
     with monkeypatch.context() as patch:
         patch.setattr(facts, "conditions", lambda *_: ())
-        found = certificate(left, program, known, {}, proof.law)
+        found = certificate(left, program, known, {}, proof.forms)
     terms = tuple(
         replace(term, content=replace(term.content, function=function))
         if applies(term.content, "exponential")

@@ -19,14 +19,14 @@ from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 from rewright.proof.rewriting.evidence import Checked
 from tests.equiv.rewrites import test_byte_tables as byte_tables
-from tests.equiv.rewrites import test_chosen_values as chosen
+from tests.equiv.rewrites import test_fillings as masked_fill
 from tests.equiv.rewrites import test_gather_to_sum as gathered
 from tests.equiv.rewrites import test_integer_tables as integer_tables
+from tests.equiv.rewrites import test_local as clamps
 from tests.equiv.rewrites import test_mask_values as mask_values
-from tests.equiv.rewrites import test_redundant_clamps as clamps
-from tests.equiv.rewrites import test_round_clamp_commute as rounds
-from tests.equiv.rewrites import test_scatter_to_sum as scattered
-from tests.equiv.rewrites import test_topk_masked_fill as masked_fill
+from tests.equiv.rewrites import test_orders as rounds
+from tests.equiv.rewrites import test_picked as chosen
+from tests.equiv.rewrites import test_places as scattered
 
 Tensor = torch.Tensor
 SECONDS = 1.0
