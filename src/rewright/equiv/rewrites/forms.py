@@ -6,8 +6,8 @@
 A rewrite is a row of a table: what it does, how, and the operators without which there is nothing to do. One loop
 applies the rows in their order. Nothing here looks at the program that another one is compared with, so that what is
 proved of a pair never depends on what the other side happens to hold. Some forms cost more than they are worth where
-both programs are written alike: those rows are *proposed*, which means that they are tried where values agree and the
-proof without them fails.
+both programs are written alike, or are harder to prove than what they stand for: those rows are *proposed*, which means
+that they are tried where values agree and the proof without them fails.
 
 Most rows are laws of the checker (:mod:`rewright.proof.rewriting.laws`), and nothing but their name is needed here.
 """
@@ -64,7 +64,7 @@ REAL: Sequence[Rewrite] = (
     Rewrite("casts", "casts of whole numbers to integers and back are none", without_casts, ops.Convert),
     _law("orders", "absolute values are below maxima, and clamps behind what rounds", ops.Elementwise),
     Rewrite("rules", "maxima with minus infinity, and of what is not below zero with zero, are none", with_rules),
-    _law("fillings", "what a choice never chooses is minus infinity", ops.TopK),
+    _law("fillings", "what a choice never chooses is minus infinity", ops.TopK, proposed=True),
     _law("places", "what is written into zeros at the places of a choice is a sum", ops.Scatter),
     _law("picked", "what is looked up at the places of a choice is what it chose", ops.Gather),
     _law("growing", "choices are in front of functions that keep the order", ops.TopK, proposed=True),
