@@ -29,7 +29,7 @@ TESTS = ("forms", "meaning", "attacks", "ends", "blocks", "local", "audit", "tam
 JOBS = 2
 _ERRORS = frozenset({"Refused", "OtherPrograms", "Damaged", "Malformed", "TooHard", "NoMeaning", "Conflict"})
 _CALLS = frozenset({"_demand", "_check_integer", "_region", "_variables", "check_parts", "check_definition", "_only"})
-_METHODS = frozenset({"_in_order", "_agree", "_check_terms", "_check", "_node", "value", "prove", "enter"})
+_METHODS = frozenset({"_in_order", "_check_group", "_check_terms", "_check", "_node", "value", "prove", "enter"})
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ def number_of(graph: Graph, position: int) -> int | None:
     while isinstance(node.op, ops.View) or _keeps_numbers(graph, node):
         position = node.operands[0]
         node = graph.nodes[position]
-    return position if isinstance(node.op, ops.Constant) and len(node.op.values) == 1 else None
+    return None if ops.splat(node.op) is None else position
 
 
 def _keeps_numbers(graph: Graph, node: Node) -> bool:
@@ -80,7 +80,7 @@ class Evenness:
     def _is_even(self, position: int, axes: frozenset[int]) -> bool:
         node = self._graph.nodes[position]
         if isinstance(node.op, ops.Constant):
-            return len(node.op.values) == 1
+            return not ops.is_table(node.op)
         found = follows_whole(self._graph, node) if node.operands else None
         if found is None:
             return False

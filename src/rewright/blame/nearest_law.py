@@ -69,10 +69,10 @@ class _At:
                 kind = what.kind if isinstance(what, Fold) else "guarded tensor"
                 line = self._home(hole)
                 at = f" of {line}" if line else ""
-                return f"the {kind}{at} over {_ranges(region)} on rank {self.rank}{self._want(hole)}"
+                return f"the {kind}{at} over {_ranges(region)} on rank {self.rank}{self._range_taken(hole)}"
         return ""
 
-    def _want(self, hole: int) -> str:
+    def _range_taken(self, hole: int) -> str:
         """The range that the sequential program takes of a fold."""
         for term in self.lifter.algebra.known:
             if isinstance(self.terms.label(term), Ranged) and self.terms.children(term)[0] == hole:

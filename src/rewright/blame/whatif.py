@@ -40,7 +40,7 @@ def mending_placement(
         is_right: whether the output is right in another trial.
     """
     readers = [(None,) * len(place), *([reader] if reader != place and _all_read(holding, reader) else [])]
-    for placement, given in _hold(holding, position, place):
+    for placement, given in _holdings(holding, position, place):
         for only in readers:
             changes = list(map(Change, place, given, only))
             try:
@@ -56,7 +56,7 @@ def _all_read(holding: Holding, reader: Place) -> bool:
     return all(graph.nodes[p].operands for graph, p in zip(holding.program.graphs, reader, strict=True))
 
 
-def _hold(holding: Holding, position: int, place: Place) -> Iterator[tuple[Placement, list[Array]]]:
+def _holdings(holding: Holding, position: int, place: Place) -> Iterator[tuple[Placement, list[Array]]]:
     """What the ranks would hold, for the cleanest placements with the shapes that they have there."""
     value = holding.value(position)
     for placement in holding.fitting(position, place)[:_MOST_PLACEMENTS]:

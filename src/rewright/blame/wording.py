@@ -66,7 +66,7 @@ class Teller:
         kind, message = self._words(divergence, rank)
         alike = type(node.op) is type(self.nodes[position].op)
         at_reader = divergence.cause == "input" or (divergence.cause in ("missing", "term") and not alike)
-        expected, found = self._expect(position, place), self._found(position, place, rank)
+        expected, found = self._belonging(position, place), self._found(position, place, rank)
         shown = divergence.reader if at_reader else place
         return Told(kind, message, expected, found, position, rank, shown, (place,))
 
@@ -106,7 +106,7 @@ class Teller:
         source, origin = self.search.origin(position, place)
         end = f"before {reader} reads it" if reader else "before it is returned"
         message = f"the ranks hold addends of the {where(self.nodes[source])}, and nothing adds them up {end}"
-        wanted, held = self._expect(source, origin), str(self.holding.holds(position, place))
+        wanted, held = self._belonging(source, origin), str(self.holding.holds(position, place))
         return Told("missing_reduction", message, wanted, held, source, 0, origin, (place, origin))
 
     def _partial_operand(self, position: int, place: Place) -> tuple[int, Place] | None:
@@ -121,7 +121,7 @@ class Teller:
     def _there(self, place: Place) -> str:
         return where(self._node(place, 0))
 
-    def _expect(self, position: int, place: Place) -> str:
+    def _belonging(self, position: int, place: Place) -> str:
         """The tensor that belongs there, and the cleanest placement with the shapes that the ranks have."""
         fitting = self.holding.by_shapes(position, place)
         placement = f", {fitting[0]}" if fitting else ""

@@ -143,7 +143,7 @@ def _turn(states: list[Episode], word: str, start: float) -> None:
         print(_screen(episode, start, _number(given, episode) if given else 0))
     elif command == "p":
         for number in [_number(given, episode)] if given else range(len(episode.run)):
-            print(f"{number:3} {_look_up(episode, number)}")
+            print(f"{number:3} {_evidence(episode, number)}")
     elif command == "n" and not given:
         if not episode.chosen:
             raise RewrightError("choose something first; the next round starts from what was chosen")
@@ -156,7 +156,7 @@ def _turn(states: list[Episode], word: str, start: float) -> None:
         if not other.choose(number):
             raise RewrightError(f"alternative {word} overlaps with a choice, closes a cycle, or was refuted")
         states.append(other)
-        print(_look_up(other, number))
+        print(_evidence(other, number))
     else:
         raise RewrightError(_HELP)
 
@@ -191,7 +191,7 @@ _WRITERS: Mapping[str, Callable[[Episode, str], None]] = {
 }
 
 
-def _look_up(episode: Episode, number: int) -> Evidence:
+def _evidence(episode: Episode, number: int) -> Evidence:
     test = episode.run.tests[number] if episode.run.tests else None
     return evidence_for(episode.run.graph, number, test)
 

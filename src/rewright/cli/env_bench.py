@@ -48,7 +48,7 @@ def bench(
     passes, players = _split(names), _split(agents)
     check_names(passes, players, after_xla)
     if out is not None:
-        _make(out)
+        _make_folder(out)
     with Session() as session:
         entries = _entries(session, source, most)
     tested, until = not untested, budget or math.inf
@@ -57,7 +57,7 @@ def bench(
     found: list[Outcome] = []
     for outcome in _outcomes(tasks, executor, jobs):
         found.append(outcome)
-        print(_tell(outcome), file=sys.stderr if as_json else sys.stdout, flush=True)
+        print(_describe(outcome), file=sys.stderr if as_json else sys.stdout, flush=True)
     order = {task.name: place for place, task in enumerate(tasks)}
     found.sort(key=lambda outcome: order[outcome.name])
     if out is not None:
@@ -86,7 +86,7 @@ def _outcomes(tasks: Sequence[Task], executor: str, jobs: int) -> Iterator[Outco
         yield Outcome(task.name, error=outcome.why) if isinstance(outcome, Failure) else outcome
 
 
-def _tell(outcome: Outcome) -> str:
+def _describe(outcome: Outcome) -> str:
     if outcome.error:
         return f"{outcome.name}: {outcome.error}"
     lines = [f"{outcome.name}: {outcome.instructions} instructions"]
@@ -143,7 +143,7 @@ def _document(found: Sequence[Outcome]) -> Mapping[str, object]:
     return {"modules": [outcome.to_json() for outcome in found], "gain": means}
 
 
-def _make(folder: Path) -> None:
+def _make_folder(folder: Path) -> None:
     """Make a folder, before anything is played; raises RewrightError."""
     try:
         folder.mkdir(parents=True, exist_ok=True)

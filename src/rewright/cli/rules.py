@@ -60,14 +60,14 @@ def show_list(as_json: Json = False) -> int:
             record = records.get(rule.name)
             known = record is not None and record.digest == rule_digest(rule)
             evidence = f"{record.tier}, {record.grade}" if record is not None and known else "no record"
-            evidence += f"; {_use(laws_of(rule))}"
+            evidence += f"; {_uses(laws_of(rule))}"
             console.print(
                 Text(f"  {rule.name}: ").append(rule.statement).append(f"  [{evidence}]", "dim"), soft_wrap=True
             )
     return 0
 
 
-def _use(laws: tuple[str, ...] | None) -> str:
+def _uses(laws: tuple[str, ...] | None) -> str:
     return "not used" if laws is None else f"refine: {', '.join(laws) or 'equal as they are'}"
 
 

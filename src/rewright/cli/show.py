@@ -54,10 +54,10 @@ def show_both(
         return
     with source.progress.phase("refine", "looking for where the programs part"):
         verdict = refine(sequential, program, given.relations or None, given.expect or None)
-    _write(_draw(verdict, number, steps), target)
+    _write(_page_around(verdict, number, steps), target)
 
 
-def _draw(verdict: Verdict, number: int, steps: int) -> str:
+def _page_around(verdict: Verdict, number: int, steps: int) -> str:
     if not verdict.findings:
         raise RewrightError(f"the verdict is {verdict.status} and has no findings; name a place with --around")
     if not 1 <= number <= len(verdict.findings):

@@ -40,11 +40,11 @@ class LemmaStore:
         return LemmaStore(path, {line for line in lines if _LINE.fullmatch(line)})
 
     def __contains__(self, digest: str) -> bool:
-        return _key(digest) in self._known
+        return _key_of(digest) in self._known
 
     def add(self, digest: str) -> None:
         """Remember a lemma that was proved."""
-        line = _key(digest)
+        line = _key_of(digest)
         if line not in self._known:
             self._known.add(line)
             self._new.append(line)
@@ -62,7 +62,7 @@ class LemmaStore:
         self._new.clear()
 
 
-def _key(digest: str) -> str:
+def _key_of(digest: str) -> str:
     return hashlib.sha256(f"{checker_digest()} {digest}".encode()).hexdigest()
 
 

@@ -104,7 +104,7 @@ class AlternativeGraph:
         alternative = self.alternatives[number]
         before = self.program.computations[alternative.computation]
         try:
-            after = self._rewire(before, self._want([number])[before.name])
+            after = self._rewire(before, self._replacements([number])[before.name])
         except Cycle:
             return Counter()
         gone = _live(before) - after.instructions.keys()
@@ -148,7 +148,7 @@ class AlternativeGraph:
         choice would make an instruction read its own result.
         """
         chosen = sorted(set(choices))
-        wanted = self._want(chosen)
+        wanted = self._replacements(chosen)
         everything = {**self.program.computations, **self.computations}
         for name, uses in wanted.items():
             everything[name] = self._rewire(everything[name], uses)
@@ -158,7 +158,7 @@ class AlternativeGraph:
         needed = called_first(everything, result.entry)
         return replace(result, computations={n: everything[n] if n in wanted else prune(everything[n]) for n in needed})
 
-    def _want(self, chosen: Sequence[int]) -> dict[str, dict[Use, str]]:
+    def _replacements(self, chosen: Sequence[int]) -> dict[str, dict[Use, str]]:
         wanted: dict[str, dict[Use, str]] = {}
         for number in chosen:
             if not 0 <= number < len(self.alternatives):
@@ -196,7 +196,7 @@ class AlternativeGraph:
         taken = set(chosen)
         blocked = {b for a, b in self.overlaps if a in taken} | taken
         mask = [number not in blocked for number in range(len(self.alternatives))]
-        wanted = self._want(sorted(taken))
+        wanted = self._replacements(sorted(taken))
         current: dict[str, _Reach] = {}
         for number, free in enumerate(mask):
             if not free:

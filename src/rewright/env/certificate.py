@@ -102,7 +102,7 @@ def certify_stages(original: Module, stages: Sequence[Stage], seconds: float = 5
                 test = stage.tests[choice].what if stage.tests else "not tested"
                 open_claims.append(f"%{graph.alternatives[choice].value} in round {number}: {test}; {own.why}")
         extended = _extend(graph)
-        rounds.append({"base": _text(base), "extended": _text(extended), "import": _find(link), "steps": steps})
+        rounds.append({"base": _text(base), "extended": _text(extended), "import": _found_proof(link), "steps": steps})
         # Layouts and aliases of the result are no values, and left as they were.
         before = replace(graph, settings=None).apply(stage.chosen) if stage.chosen else base
     body = {"original": _text(original), "rounds": rounds, "final": _text(before), "open": open_claims}
@@ -225,11 +225,11 @@ def _step(graph: AlternativeGraph, number: int, proof: Proof) -> dict[str, Any]:
         "replacement": a.replacement,
         "uses": [[use.user, use.index] for use in a.uses],
         "by": str(a.provenance),
-        "proof": _find(proof),
+        "proof": _found_proof(proof),
     }
 
 
-def _find(proof: Proof) -> dict[str, Any] | None:
+def _found_proof(proof: Proof) -> dict[str, Any] | None:
     return {"grade": proof.grade, "depths": list(proof.depths)} if proof.proved else None
 
 

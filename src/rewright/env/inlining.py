@@ -174,7 +174,7 @@ class Inlined:
                 return mapped
         if i.opcode == "reshape" and self.terms[operands[0]].shape == _plain(i.shape_proto):
             return operands[0]
-        said = _say(i)
+        said = _meaning(i)
         if i.opcode == "while" and note_holds(self, i, operands[0]):
             said = tuple(entry for entry in said if entry[0] != _BACKEND_CONFIG)
         term = Term(i.opcode, _plain(i.shape_proto), said, i.called, operands)
@@ -211,7 +211,7 @@ class Inlined:
             if len(widths) > 1 or not {source.element, target.element} <= _NUMBERS:
                 return None
             source = replace(source, element=target.element)
-            x = self.number("bitcast-convert", _plain(array(source.element, source.sizes)), _say(i), (x,))
+            x = self.number("bitcast-convert", _plain(array(source.element, source.sizes)), _meaning(i), (x,))
         if target.element == "tuple":
             return None
         first, last = major_first(source.sizes, source.layout), major_first(target.sizes, target.layout)
@@ -232,10 +232,10 @@ class Inlined:
             if own.opcode == "parameter":
                 found[name] = operands[own.parameter]
             elif own.opcode == "constant":
-                scalar = self.number(own.opcode, _plain(own.shape_proto), _say(own), ())
+                scalar = self.number(own.opcode, _plain(own.shape_proto), _meaning(own), ())
                 found[name] = self.number("broadcast", shape, (), (scalar,))
             elif own.opcode in ELEMENTWISE and not own.called:
-                found[name] = self.number(own.opcode, shape, _say(own), tuple(found[o] for o in own.operands))
+                found[name] = self.number(own.opcode, shape, _meaning(own), tuple(found[o] for o in own.operands))
             else:
                 return None
         return found[body.root]
@@ -268,7 +268,7 @@ class Inlined:
         return self._apart[name]
 
 
-def _say(i: Instruction) -> tuple[Field, ...]:
+def _meaning(i: Instruction) -> tuple[Field, ...]:
     """What an instruction says of what it computes."""
     left_out = {SHAPE, METADATA} if i.opcode in _CONFIGURED else {SHAPE, METADATA, _BACKEND_CONFIG}
     if i.opcode == "parameter":

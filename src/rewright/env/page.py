@@ -57,15 +57,13 @@ def _round(number: int, entry: Round) -> str:
         known = evidence_for(graph, place, test)
         mark = "<strong>chosen</strong>" if place in entry.chosen else ""
         claim = escape(str(Written(graph, place)))
-        rows.append(
-            f"<tr><td>{place}</td><td>{mark}</td><td>{claim}{_sides(known)}</td><td>{_look_up(known)}</td></tr>"
-        )
+        rows.append(f"<tr><td>{place}</td><td>{mark}</td><td>{claim}{_sides(known)}</td><td>{_badge(known)}</td></tr>")
     head = "<tr><th>Number</th><th>Choice</th><th>Claim</th><th>Evidence</th></tr>"
     drawing = f"<figure>{picture(graph, entry.chosen)}</figure>"
     return f"<h2>Round {number}</h2>{drawing}<table>{head}{''.join(rows)}</table>"
 
 
-def _look_up(known: Evidence) -> str:
+def _badge(known: Evidence) -> str:
     return f'<span class="{known.status}">{escape(str(known))}</span>'
 
 

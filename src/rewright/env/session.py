@@ -202,7 +202,7 @@ class Session:
         return self.remember(key, lambda: self._changes(module, names))
 
     def _changes(self, module: HloModule, names: tuple[str, ...]) -> list[Change]:
-        steps, _ = self.worker.call("trace", module.proto, all_but(*names) if names else "", _want(names))
+        steps, _ = self.worker.call("trace", module.proto, all_but(*names) if names else "", _names_pattern(names))
         return _by_step(steps)
 
     def gpu_changes(self, module: HloModule, target: str, *names: str) -> list[Change]:
@@ -216,7 +216,7 @@ class Session:
             raise RewrightError("XLA's passes are behind this module; start from the module before them")
         disabled = all_but(*names, known=GPU_PASSES) if names else ""
         key = ("gpu changes", module.digest, text, names)
-        trace = lambda: self.worker.call("gpu_trace", module.proto, text, disabled, _want(names))[0]  # noqa: E731
+        trace = lambda: self.worker.call("gpu_trace", module.proto, text, disabled, _names_pattern(names))[0]  # noqa: E731
         return self.remember(key, lambda: _by_step(trace()))
 
     def all_changes(self, module: HloModule, *disabled: str) -> list[Change]:
@@ -297,7 +297,7 @@ class Session:
             return self.worker.call("measure", keys, list(inputs), rounds, warm)
 
 
-def _want(names: Sequence[str]) -> str:
+def _names_pattern(names: Sequence[str]) -> str:
     """Which passes are dumped, as a regular expression."""
     return f"^({'|'.join(names)})$" if names else ".*"
 

@@ -79,7 +79,7 @@ def audit(
     within = known_ranges(left, right, WeightMap(certificate.definitions), tables)
     for name in inputs_out_of_range(certificate.ranges, within):
         raise OtherPrograms(f"the certificate is about other values of {name!r} than those that were given")
-    base = _state(certificate, left, right)
+    base = _statement(certificate, left, right)
     own = checked or Checked(seconds=seconds)
     mine, *theirs = _rewrite(certificate, base, own)
     elapsed = time.perf_counter() - started
@@ -111,7 +111,7 @@ def _same(a: Array, b: Array) -> bool:
     return a.shape == b.shape and np.array_equal(a, b, equal_nan=True)
 
 
-def _state(certificate: EquivalenceCertificate, left: Graph, right: RankProgram) -> Stated:
+def _statement(certificate: EquivalenceCertificate, left: Graph, right: RankProgram) -> Stated:
     try:
         base = unify_inputs(left, right, WeightMap(certificate.definitions), certificate.tables)
     except RewrightError as error:

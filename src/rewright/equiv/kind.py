@@ -22,7 +22,7 @@ def _check(certificate: EquivalenceCertificate, programs: Programs | None, store
     alone = f"both programs compute the same {outputs}"
     return Proved(
         alone if ranks == 1 else f"{ranks} ranks of the right program compute the {outputs} of the left one",
-        _say(certificate),
+        _claims(certificate),
         f"{found.core.equations:,} equations, {found.lemmas:,} lemmas between the programs, {found.splices:,} uses",
         {"ranks": ranks, "equations": found.core.equations, "lemmas": found.lemmas, "splices": found.splices},
         certificate.calls,
@@ -31,7 +31,7 @@ def _check(certificate: EquivalenceCertificate, programs: Programs | None, store
     )
 
 
-def _say(certificate: EquivalenceCertificate) -> tuple[Said, ...]:
+def _claims(certificate: EquivalenceCertificate) -> tuple[Said, ...]:
     """What a certificate claims."""
     maps = [str(d) for d in certificate.definitions]
     for side, values in zip(("left", "right"), certificate.tables, strict=True):

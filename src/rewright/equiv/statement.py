@@ -43,7 +43,7 @@ def unify_inputs(left: Graph, right: RankProgram, weights: WeightMap, values: Va
 
     Raises RewrightError for outputs of other shapes and for a map that is partial or contradicts itself.
     """
-    mine, other, both = _share(left, right, weights, values)
+    mine, other, both = _shared_inputs(left, right, weights, values)
     given: Values = values or ({}, {})
     theirs = rename_output(left, right).graphs[0].inputs
     tables = (
@@ -55,10 +55,10 @@ def unify_inputs(left: Graph, right: RankProgram, weights: WeightMap, values: Va
 
 def as_captured(left: Graph, right: RankProgram, weights: WeightMap, values: Values | None) -> Shared:
     """The captured programs over the same inputs, in their own element types; raises as :func:`unify_inputs`."""
-    return _share(left, right, weights, values)[-1]
+    return _shared_inputs(left, right, weights, values)[-1]
 
 
-def _share(
+def _shared_inputs(
     left: Graph, right: RankProgram, weights: WeightMap, values: Values | None
 ) -> tuple[Graph, RankProgram, Shared]:
     """Both programs with tables as constants, and both with the map in front."""

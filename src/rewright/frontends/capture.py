@@ -124,7 +124,7 @@ def framework_of(program: Any, arguments: Any) -> str:
         found = _owner(type(value).__module__)
         if found is not None:
             return found
-    used = _use(program)
+    used = _frameworks(program)
     if len(used) > 1:
         name = getattr(program, "__name__", "the program")
         both = " and ".join(own for own in programs() if own in used)
@@ -145,7 +145,7 @@ def _leaves(value: Any) -> Iterator[Any]:
         yield value
 
 
-def _use(program: Any) -> set[str]:
+def _frameworks(program: Any) -> set[str]:
     """The frameworks among what a function names, and what functions of those names do, else among its module's."""
     functions, seen = [found] if (found := _function(program)) is not None else [], set[CodeType]()
     modules = [v for f in functions for v in f.__globals__.values() if isinstance(v, ModuleType)]

@@ -363,7 +363,7 @@ def power(x: Facts, y: Facts) -> Facts:
     pole = x.zero and y.low < 0
     zero = x.zero and y.may_exceed_zero
     if x.low > 0 or y.low >= 0:
-        corners = [_raise_power(a, b) for a in (x.low, x.high) for b in (y.low, y.high)]
+        corners = [_float_power(a, b) for a in (x.low, x.high) for b in (y.low, y.high)]
         ends = [*corners, *([1.0] if y.low <= 0 <= y.high or x.low <= 1 <= x.high else [])]
         low, high = max(_down(min(ends)), 0), _up(max(ends))
     else:
@@ -383,7 +383,7 @@ def _whole_power(x: Facts, exponent: int) -> Facts:
     return replace(found, exact=False)
 
 
-def _raise_power(base: Number, exponent: Number) -> float:
+def _float_power(base: Number, exponent: Number) -> float:
     try:
         return float(base) ** float(exponent)
     except (OverflowError, ZeroDivisionError):

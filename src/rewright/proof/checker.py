@@ -180,7 +180,7 @@ class _Checker:
         if not nodes or any(rank < 0 or not node.operands for rank, node in nodes):
             raise Refused(f"{where} is no meeting of ranks")
         where = f"{where} ({nodes[0][1].op.name} of ranks {[rank for rank, _ in nodes]})"
-        self._agree(nodes, where)
+        self._check_group(nodes, where)
         operands = [ledger.claim(rank, node.operands[0], where) for rank, node in nodes]
         found: list[Used] = []
         whole = None if meeting.whole is None else self._whole(nodes, where)
@@ -243,7 +243,7 @@ class _Checker:
         graphs = self._ledger.program.graphs
         return tuple(graphs[rank].nodes[node.operands[0]].type for rank, node in nodes)
 
-    def _agree(self, nodes: Sequence[tuple[int, Node]], where: str) -> None:
+    def _check_group(self, nodes: Sequence[tuple[int, Node]], where: str) -> None:
         graphs = self._ledger.program.graphs
         try:
             wanted = members(nodes[0][1], nodes[0][0], len(graphs))

@@ -45,7 +45,7 @@ def compared_programs(
     for found in _candidates(certificate, others, checked, counts=counts):
         if _is_about(certificate, found):
             return found
-    return _make(certificate, last, checked, counts=counts)
+    return _compare_programs(certificate, last, checked, counts=counts)
 
 
 def is_about(
@@ -60,12 +60,12 @@ def _candidates(
 ) -> Iterator[Compared]:
     for question in asked:
         try:
-            yield _make(certificate, question, checked, counts=counts)
+            yield _compare_programs(certificate, question, checked, counts=counts)
         except Refused:  # it may be about tensors that are matched in another way
             continue
 
 
-def _make(certificate: Certificate, question: Question, checked: Checked, *, counts: bool) -> Compared:
+def _compare_programs(certificate: Certificate, question: Question, checked: Checked, *, counts: bool) -> Compared:
     sequential, program = question.sequential, question.program
     held = {name for name, placement in certificate.relations.items() if not placement.partial}
     held -= {block.held for block in certificate.blocks}  # which are made of other inputs

@@ -85,7 +85,7 @@ def written_out(sequential: Graph, ranks: Sequence[Graph]) -> tuple[Graph, tuple
 
     def make(builder: GraphBuilder, position: int, node: Node, operands: tuple[int, ...]) -> int | None:
         number = next((found[value] for value in _scalar(node) if value in found), None)
-        return None if number is None else _make(builder, number, node.type)
+        return None if number is None else _write_number(builder, number, node.type)
 
     first, *others = (rebuild(graph, make, whole=True) for graph in graphs) if found else graphs
     said = [known for known in (first.metadata.get("assumptions", ""), text) if known]
@@ -136,7 +136,7 @@ def _scalar(node: Node) -> Iterator[float]:
         yield float(node.op.values[0])
 
 
-def _make(builder: GraphBuilder, number: Number, kind: TensorType) -> int:
+def _write_number(builder: GraphBuilder, number: Number, kind: TensorType) -> int:
     """``p/q``, or the root of ``p/q`` as that of a whole number divided by one."""
 
     def whole(value: int) -> int:

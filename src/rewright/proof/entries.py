@@ -21,15 +21,15 @@ class Entries:
 
     def one(self, key: str, read: Callable[[Any], Entry], absent: Any = None) -> Entry:
         """An entry as ``read`` gives it, which gets ``absent`` where there is none; raises RewrightError."""
-        return _tell(key, read, self.table.get(key, absent))
+        return _read_at(key, read, self.table.get(key, absent))
 
     def each(self, key: str, read: Callable[[Any], Entry]) -> tuple[Entry, ...]:
         """The members of an entry that is a list, none where it is missing; raises RewrightError."""
         members = enumerate(self.one(key, as_list, []))
-        return tuple([_tell(f"{key}[{number}]", read, member) for number, member in members])
+        return tuple([_read_at(f"{key}[{number}]", read, member) for number, member in members])
 
 
-def _tell(where: str, read: Callable[[Any], Entry], value: Any) -> Entry:
+def _read_at(where: str, read: Callable[[Any], Entry], value: Any) -> Entry:
     try:
         return read(value)
     except FAULTS as error:

@@ -54,11 +54,11 @@ def _place(
 ) -> Said:
     """How the ranks hold tensors, in the words of what was verified and not of the certificate."""
     mesh = Mesh(certificate.mesh)
-    texts = {name: _tell(held, graph.nodes[positions[name]].type, mesh) for name, held in placements.items()}
+    texts = {name: _placement_text(held, graph.nodes[positions[name]].type, mesh) for name, held in placements.items()}
     return Said(key, title, _group(texts), [{"name": name, "placement": text} for name, text in texts.items()])
 
 
-def _tell(placement: Placement, whole: TensorType, mesh: Mesh) -> str:
+def _placement_text(placement: Placement, whole: TensorType, mesh: Mesh) -> str:
     if is_spelled(placement, whole, mesh):
         return str(placement)
     ranks = [

@@ -75,7 +75,7 @@ class _Reader:
             entries.each("facts", self._fact),
             entries.each("terms", self._term),
             entries.each("values", self._tensor),
-            entries.each("given", _give),
+            entries.each("given", _read_given),
             entries.each("equations", _equation),
             entries.each("blocks", _block),
             rewritings=entries.one("rewriting", _rewritings),
@@ -244,7 +244,7 @@ def _axis(entry: Any) -> tuple[str, int]:
     return as_text(name), as_integer(size)
 
 
-def _give(entry: Any) -> tuple[int, str, int]:
+def _read_given(entry: Any) -> tuple[int, str, int]:
     program, name, value = as_list(entry, 3)
     return as_integer(program), as_text(name), as_integer(value)
 

@@ -91,13 +91,13 @@ class Theory:
         definitions = {term: self.definitions[term] for term in used}
         try:
             local = Local(numbers, definitions, windowed, deep=True)
-            statement = self._state(subject, operands, result, local, numbers, used)
+            statement = self._statement(subject, operands, result, local, numbers, used)
         except Conflict:
             local = Local(numbers, definitions, windowed, deep=False)
-            statement = self._state(subject, operands, result, local, numbers, used)
+            statement = self._statement(subject, operands, result, local, numbers, used)
         return statement, tuple(numbers), tuple(used)
 
-    def _state(
+    def _statement(
         self,
         subject: Subject,
         operands: Sequence[Tensor],

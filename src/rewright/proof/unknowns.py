@@ -72,13 +72,13 @@ def _zero(question: Question, names: Sequence[str]) -> Question:
     program = question.program
     graphs = tuple(_fix(graph, names) for graph in program.graphs)
     known = unknowns(question.sequential)
-    places = list(dict.fromkeys(_speak(known[name]) for name in names))
+    places = list(dict.fromkeys(_place_text(known[name]) for name in names))
     assumption = f"constants whose values were not captured are zero: {', '.join(places)}"
     fixed = replace(program, graphs=graphs)
     return Question(_fix(question.sequential, names), fixed, (*question.assumptions, assumption))
 
 
-def _speak(what: str) -> str:
+def _place_text(what: str) -> str:
     """The place of an unknown without its number."""
     return "the one " + what.partition(" ")[2].rpartition(" #")[0]
 

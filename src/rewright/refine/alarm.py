@@ -78,12 +78,12 @@ def rerun(folder: Path) -> tuple[dict[str, Any], list[Mapping[str, Array]]]:
     about = json.loads((folder / _ABOUT).read_text(encoding="utf-8"))
     names = _names(int(about["ranks"]))
     graphs = [load_graph(folder / f"{name}.json") for name in names]
-    given = [_give(folder / f"{name}.npz") for name in names]
+    given = [_stored_inputs(folder / f"{name}.npz") for name in names]
     first = run_ranks(graphs[:1], given[:1])
     return about, [run.outputs for run in (*first, *run_ranks(graphs[1:], given[1:]))]
 
 
-def _give(path: Path) -> dict[str, Array]:
+def _stored_inputs(path: Path) -> dict[str, Array]:
     with np.load(path, allow_pickle=False) as stored:
         return {str(label): stored[f"input{number}"] for number, label in enumerate(stored["labels"])}
 

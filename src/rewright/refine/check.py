@@ -101,7 +101,7 @@ def _complete(
     else:
         changed = [name for name in proof.failed if any(_output(old, name) != _output(new, name) for old, new in pairs)]
         _relate_all(proof, changed, program, expected, wrong)
-    proof.assumptions = _assume(proof, program, relations)
+    proof.assumptions = _assumptions(proof, program, relations)
 
 
 def _output(lifted: Lifted, name: str) -> int | None:
@@ -220,7 +220,7 @@ def _lift(
     if stands and not numbered:
         _repeat(proof, program, stands, expected)
     seconds["relate outputs"] = time.perf_counter() - started
-    proof.assumptions = _assume(proof, program, relations)
+    proof.assumptions = _assumptions(proof, program, relations)
     return proof
 
 
@@ -268,7 +268,7 @@ def _repeat(proof: Proof, program: RankProgram, stands: Mapping[str, str], expec
     held: dict[str, tuple[Holders, Placement] | None] = {}
     for name, other in stands.items():
         if other not in held:
-            held[other] = _hold(proof, other, program)
+            held[other] = _held_output(proof, other, program)
         found = held[other]
         if found is None or holders_of(name, program.graphs, program.mesh) != found[0]:
             proof.failed.append(name)
@@ -279,7 +279,7 @@ def _repeat(proof: Proof, program: RankProgram, stands: Mapping[str, str], expec
     }
 
 
-def _hold(proof: Proof, name: str, program: RankProgram) -> tuple[Holders, Placement] | None:
+def _held_output(proof: Proof, name: str, program: RankProgram) -> tuple[Holders, Placement] | None:
     """Which ranks hold a related output, and how; None where that is not known."""
     placement = proof.placements.get(name)
     owners = holders_of(name, program.graphs, program.mesh)
@@ -369,7 +369,7 @@ def _text(placement: Placement | None) -> str | None:
     return None if placement is None else str(placement)
 
 
-def _assume(proof: Proof, program: RankProgram, relations: Relations) -> list[str]:
+def _assumptions(proof: Proof, program: RankProgram, relations: Relations) -> list[str]:
     """What a proof assumes: of numbers, of indices, of inputs, and of sizes and options as these were captured."""
     found = [graph.metadata.get("assumptions", "") for graph in (proof.sequential.graph, *program.graphs)]
     captured = dict.fromkeys(text for line in found for text in line.split("; ") if text)

@@ -189,7 +189,7 @@ def _answer(question: Question, asked: _Asked, drafts: Sequence[Draft] = ()) -> 
         values = _Values(case)
         given = case.relations, case.expected, asked.deadline
         proof = attempt(case.sequential, case.program, *given, wrong=values.wrong)
-    told = _tell(case, proof)
+    told = _reported(case, proof)
     mismatch = proof.mismatch
     if case.program.deadlock:  # it names the lines of groups too
         mismatch = CollectiveMismatch(case.program.deadlock, mismatch.span if mismatch is not None else None)
@@ -209,7 +209,7 @@ def _answer(question: Question, asked: _Asked, drafts: Sequence[Draft] = ()) -> 
         return less
     if not asked.explain:
         return told.unknown(_said_of(proof.failed, proof, "not related"), proof.relations)
-    found = _fail(case, values, proof, asked, told)
+    found = _after_failure(case, values, proof, asked, told)
     # All numbers show that programs differ; where they differ is clearer without those out of range.
     return less if less is not None and less.status == found.status == "refuted" else found
 
@@ -218,15 +218,17 @@ def _case(question: Question, asked: _Asked) -> Case:
     """The question with what is known of the inputs and expected of the outputs."""
     sequential, program = question.sequential, question.program
     known = input_relations(sequential, program, asked.relations)
-    expected = _expect(sequential, program, known, asked)
+    expected = _expected_outputs(sequential, program, known, asked)
     known = complete_relations(sequential, program, known, expected)
-    expected = _expect(sequential, program, known, asked)
+    expected = _expected_outputs(sequential, program, known, asked)
     more = (*question.assumptions, *unknown_assumptions(sequential, known.placements))
     known = replace(known, assumptions=(*known.assumptions, *more))
     return Case(sequential, replace(program, inputs=known.placements), known, expected)
 
 
-def _expect(sequential: Graph, program: RankProgram, known: Relations, asked: _Asked) -> Mapping[str, Placement]:
+def _expected_outputs(
+    sequential: Graph, program: RankProgram, known: Relations, asked: _Asked
+) -> Mapping[str, Placement]:
     """How outputs are expected to be held, given how inputs are."""
     held = replace(program, inputs=known.placements)
     return output_expectations(sequential, held, asked.expect, known.equations)
@@ -238,7 +240,7 @@ def _by_name(case: Case, pairing: Pairing) -> Case:
     return replace(case, sequential=sequential, program=program)
 
 
-def _tell(case: Case, proof: Proof) -> _Told:
+def _reported(case: Case, proof: Proof) -> _Told:
     graphs = case.program.graphs
     laws = dict(proof.lifter.algebra.laws)
     sizes = len(case.sequential), sum(map(len, graphs)), len(graphs)
@@ -381,7 +383,7 @@ def audit_verdict(
     return replace(verdict, evidence=Evidence.PROVED)
 
 
-def _fail(case: Case, values: _Values, proof: Proof, asked: _Asked, told: _Told) -> Verdict:
+def _after_failure(case: Case, values: _Values, proof: Proof, asked: _Asked, told: _Told) -> Verdict:
     """The verdict after a failed proof: refuted where the numeric twin finds different values, else unknown."""
     memory = made_of_memory(case.sequential, proof.failed)
     if memory:

@@ -113,7 +113,7 @@ def challenge_verdict(verdict: Verdict, pair: Run, folder: Path | None = None) -
     if verdict.status == "refuted":
         return verdict
     with pause_garbage_collection():
-        tried = _object if pair.steps <= _MOST_STEPS else _with_three_layers
+        tried = _objection if pair.steps <= _MOST_STEPS else _with_three_layers
         return tried(verdict, pair, folder)
 
 
@@ -123,11 +123,11 @@ def _with_three_layers(verdict: Verdict, pair: Run, folder: Path | None) -> Verd
         return verdict
     found = _shorten(pair)
     if found is None and pair.steps <= _MOST_WHOLE:
-        return _object(verdict, pair, folder)
+        return _objection(verdict, pair, folder)
     if found is None or (shorter := pair.of(found)).steps > _MOST_WHOLE:
         return replace(verdict, notes=(*verdict.notes, NOT_RUN.format(pair.steps)))
     told = SHORTER.format(found.layers)
-    after = _object(verdict, shorter, folder)
+    after = _objection(verdict, shorter, folder)
     if after.status == "refuted":
         return replace(after, status="unknown", reason=f"{told}: {after.reason}")
     return replace(after, notes=(*after.notes, told))
@@ -142,7 +142,7 @@ def _shorten(pair: Run) -> Shortened | None:
     return None if unclaimed is None else shorten_programs(*layers, unclaimed)
 
 
-def _object(verdict: Verdict, pair: Run, folder: Path | None) -> Verdict:
+def _objection(verdict: Verdict, pair: Run, folder: Path | None) -> Verdict:
     for contest in _contests(pair, proved=verdict.status == "proved"):
         for draw in contest.draws(thorough=verdict.status == "proved"):
             found = contest.try_draw(draw)

@@ -89,7 +89,7 @@ def _finite(function: str, arguments: list[Polynomial]) -> Any:
     if function in ("add", "subtract", "multiply", "negate"):
         return EXACT[function](*arguments)
     if function.startswith("compare_"):
-        return _is_compared(function, first - arguments[1])
+        return _truth_of(function, first - arguments[1])
     if function in ("maximum", "minimum"):
         sign = 1 if function == "maximum" else -1
         return _largest([argument * sign for argument in arguments]) * sign
@@ -123,7 +123,7 @@ def _root(value: Polynomial, inverse: bool) -> Polynomial:
     return power(value, Fraction(-1 if inverse else 1, 2))
 
 
-def _is_compared(function: str, difference: Polynomial) -> bool:
+def _truth_of(function: str, difference: Polynomial) -> bool:
     constant = difference.constant()
     if constant is None:
         raise NeedsOrder("which of two elements is larger")
@@ -210,7 +210,7 @@ def _compare(left: Graph, right: Graph, inputs: Mapping[str, Mapping[Place, Any]
         except (RewrightError, RecursionError):
             continue
         if not _identical(*values):
-            if _is_ordered(values):
+            if _has_maximum(values):
                 result.skipped += 1
                 return None
             return f"element {list(index)} is {values[0]} on the left and {values[1]} on the right"
@@ -240,7 +240,7 @@ def _identical(left: Any, right: Any) -> bool:
     return bool(left == right)
 
 
-def _is_ordered(values: list[Any]) -> bool:
+def _has_maximum(values: list[Any]) -> bool:
     """Whether a maximum occurs, whose algebra is not known here."""
     stack = [value for value in values if isinstance(value, Polynomial)]
     while stack:

@@ -64,16 +64,16 @@ def applies(rule: Rule, values: Values, form: bool = True) -> bool:
     if not all(holds(condition, lambda size: value_of(size, values)) for condition in rule.conditions):
         return False
     if form:
-        return all(low <= high for graph in _assume(rule) for low, high in demands(graph, values))
+        return all(low <= high for graph in _assuming_graphs(rule) for low, high in demands(graph, values))
     try:
-        for graph in _assume(rule):
+        for graph in _assuming_graphs(rule):
             concrete(graph, values)
     except TypeMismatch:
         return False
     return True
 
 
-def _assume(rule: Rule) -> list[Graph]:
+def _assuming_graphs(rule: Rule) -> list[Graph]:
     return [rule.left, *([rule.facts] if rule.facts is not None else [])]
 
 

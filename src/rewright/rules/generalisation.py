@@ -47,7 +47,7 @@ def generalise(left: Graph, right: Graph, seconds: float = 3.0) -> Scheme | None
     sides = canonical(left, right)
     if any(len(graph.nodes) > _MOST_NODES for graph in sides):
         return None
-    shared = _share(sides)
+    shared = _shared_names(sides)
     related = _place(sides, shared)[0].related()
     widest = _first_proved(_schemes(sides, shared, ()), started + 0.4 * seconds)
     if widest is not None or not related:
@@ -131,7 +131,7 @@ def _is_inverted(op: ops.Constant) -> bool:
     return _is_number(op) and op.tensor.dtype.is_float and 0 < abs(value) < 1 and inverse(value) is not None
 
 
-def _share(sides: Sides) -> dict[_Key, str]:
+def _shared_names(sides: Sides) -> dict[_Key, str]:
     """Names for the numbers and tables that both sides have and that do not mean themselves."""
     seen = tuple({_key(op): op for (side, _), op in _constants(sides) if side == k} for k in (0, 1))
     found: dict[_Key, str] = {}

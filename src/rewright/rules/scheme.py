@@ -42,7 +42,7 @@ class Scheme:
     def rule(self) -> Rule:
         """The statement, with the given numbers as inputs."""
         known = dict(self.numbers)
-        left, right = (_state(graph, side, known) for side, graph in enumerate((self.left, self.right)))
+        left, right = (_side_with_inputs(graph, side, known) for side, graph in enumerate((self.left, self.right)))
         return Rule("lemma", "", left, right, _demand(left, right), self._facts(), "generalised from one instance")
 
     def _facts(self) -> Graph | None:
@@ -69,7 +69,7 @@ class Scheme:
     def statement(self) -> str:
         """What it says, as an equation; ``n0`` and so on are sizes, ``c0`` and so on numbers or tables."""
         known = dict(self.numbers)
-        sides = (_state(g, side, known, shown=True) for side, g in enumerate((self.left, self.right)))
+        sides = (_side_with_inputs(g, side, known, shown=True) for side, g in enumerate((self.left, self.right)))
         bounds = [f"{c.low} <= {c.high}" for c in self.rule.conditions if isinstance(c, AtMost)]
         where = [*bounds, *(f"{name} > 0" for name in self.positive)]
         said = " == ".join(expression(graph, next(iter(graph.outputs))) for graph in sides)
@@ -131,7 +131,7 @@ class Scheme:
         return named and all(at_most(substitute(low, sizes), substitute(high, sizes)) is True for low, high in needs)
 
 
-def _state(graph: Graph, side: int, numbers: Mapping[Where, Number], *, shown: bool = False) -> Graph:
+def _side_with_inputs(graph: Graph, side: int, numbers: Mapping[Where, Number], *, shown: bool = False) -> Graph:
     """One side of the rule: given numbers are inputs, and a size that is a number is a sum of so many ones.
 
     To be ``shown``, such a size is an input of its name.

@@ -15,13 +15,13 @@ _F32, _F64 = ELEMENTS["f32"], ELEMENTS["f64"]
 def widen_module(program: Module) -> Module:
     """The program in float64; numbers of other dtypes stay."""
     computations = {
-        name: replace(own.map_instructions(_instruction), fields=_sign(own.fields))
+        name: replace(own.map_instructions(_instruction), fields=_with_signature(own.fields))
         for name, own in program.computations.items()
     }
-    return replace(program, computations=computations, fields=_sign(program.fields))
+    return replace(program, computations=computations, fields=_with_signature(program.fields))
 
 
-def _sign(fields: Fields) -> tuple[Field, ...]:
+def _with_signature(fields: Fields) -> tuple[Field, ...]:
     return tuple((n, w, _signature(v)) if n == SIGNATURE and isinstance(v, bytes) else (n, w, v) for n, w, v in fields)
 
 

@@ -23,19 +23,19 @@ _WORDS = (
 
 def reword_verdict(verdict: Verdict, lemma: str = "") -> Verdict:
     """The verdict, and for one that is ``unknown`` why the first part whose values agree was not proved."""
-    findings = tuple(replace(f, message=_say(f.message), found=_say(f.found)) for f in verdict.findings)
+    findings = tuple(replace(f, message=_in_words(f.message), found=_in_words(f.found)) for f in verdict.findings)
     relation = {
         name: replace(r, placement="", equation=f"{name} (left) = {name} (right)" if r.holds else f"{name} differs")
         for name, r in verdict.relation.items()
     }
-    kept = tuple(_say(a) for a in verdict.assumptions if not a.startswith("relations of "))
-    reason = _say(verdict.reason)
+    kept = tuple(_in_words(a) for a in verdict.assumptions if not a.startswith("relations of "))
+    reason = _in_words(verdict.reason)
     if lemma:
         reason += f"; the first part whose values agree is not proved: {lemma}"
     return replace(verdict, reason=reason, findings=findings, assumptions=kept, relation=relation)
 
 
-def _say(text: str) -> str:
+def _in_words(text: str) -> str:
     for before, after in _WORDS:
         text = text.replace(before, after)
     return text

@@ -265,7 +265,7 @@ def _by_values(unknown: _Open, values: tuple[Values, Values] | None) -> Iterator
     rest = {n: v for n, v in lefts.items() if n not in taken}
     for name, wanted in rights.items():
         if _whole(name, wanted, lefts) is None:
-            turned = _turn(rest)
+            turned = _transposes(rest)
             ways = itertools.product((rest, turned), range(wanted.ndim))
             found = (_rows(wanted, part, axis) for part, axis in ways)
             text = _by_blocks(wanted, rest) or next((text for text in found if text is not None), None)
@@ -287,7 +287,7 @@ def _fits(definition: Definition, lefts: Mapping[str, Array], wanted: Array) -> 
     return made.shape == wanted.shape and are_close(made, np.asarray(wanted, np.float64))
 
 
-def _turn(lefts: Mapping[str, Array]) -> dict[str, Array]:
+def _transposes(lefts: Mapping[str, Array]) -> dict[str, Array]:
     """Matrices, and stacks of matrices, with rows and columns exchanged."""
     found = {f"transpose({n}, (1, 0))": v.T for n, v in lefts.items() if v.ndim == 2}
     return found | {f"transpose({n}, (0, 2, 1))": v.swapaxes(1, 2) for n, v in lefts.items() if v.ndim == 3}

@@ -173,7 +173,7 @@ def share_inputs(left: Graph, right: RankProgram, weights: WeightMap) -> Shared:
     unread = _unread(new_left, graphs, weights)
     if unread:
         new_left, graphs = _with_inputs(new_left, graphs)
-    unchecked = _cover(left, right, weights)
+    unchecked = _check_coverage(left, right, weights)
     defined = {d.name for d in weights.of("right")}
     inputs = {n: p for n, p in right.inputs.items() if n not in defined}
     return Shared(new_left, replace(right, graphs=tuple(graphs), inputs=inputs), unread, unchecked)
@@ -309,7 +309,7 @@ def _extend(graph: Graph, every: Mapping[str, Node]) -> Graph:
     return replace(graph, nodes=tuple(nodes), inputs=inputs, outputs=outputs)
 
 
-def _cover(left: Graph, right: RankProgram, weights: WeightMap) -> tuple[str, ...]:
+def _check_coverage(left: Graph, right: RankProgram, weights: WeightMap) -> tuple[str, ...]:
     """Raise RewrightError for a tensor that the map reads in part; the names of those too large to be looked at."""
     unchecked: list[str] = []
     known: dict[object, bool] = {}

@@ -147,7 +147,7 @@ class Sweep:
                 if not self._is_plain(cones[1]):
                     continue
                 names = _names(cones)
-                held = {name: _hold(key, cones[1], keys) for key, name in names.items()}
+                held = {name: _holders(key, cones[1], keys) for key, name in names.items()}
                 lemma = self._lemma(cones, names, held, layout, right_type, prover)
                 if isinstance(lemma, str):
                     found.open.append((other, position, lemma))
@@ -281,7 +281,7 @@ class Sweep:
         return Lemma("", *sides, PROVED)
 
 
-def _hold(key: int, cone: Cone, keys: _Keys) -> tuple[int, ...]:
+def _holders(key: int, cone: Cone, keys: _Keys) -> tuple[int, ...]:
     """The nodes of the right program that hold a leaf: those of its own cone, or the first one."""
     own = tuple(sorted(p for p, other in cone.leaves.items() if other == key))
     return own or (keys.holders[key],)

@@ -42,7 +42,7 @@ def idealise(drafts: Sequence[Draft], *, masks_choose: bool = False) -> list[Dra
         masked = _mask(draft, filled)
         chosen = _choose(masked) if masks_choose else masked
         found.append(_factors(_fold(chosen)))
-    return _take_root(_merge(found))
+    return _with_roots(_merge(found))
 
 
 # --- masks
@@ -352,7 +352,7 @@ def _merge(drafts: Sequence[Draft]) -> list[Draft]:
     return [draft.rebuild(make) for draft in drafts]
 
 
-def _take_root(drafts: Sequence[Draft]) -> list[Draft]:
+def _with_roots(drafts: Sequence[Draft]) -> list[Draft]:
     """Where programs have other scalars, those that are rounded roots of simple numbers as these roots."""
     own = [{v for node in graph.nodes for v in _numbers(node)} for graph in graphs_of(drafts)]
     roots = {v: found for v in set[float]().union(*own) if (found := _root(v)) is not None}

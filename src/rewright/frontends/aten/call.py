@@ -76,14 +76,14 @@ def promote_dtypes(first: TensorType | float, second: TensorType | float) -> DTy
     A tensor with axes counts more than one without, and that more than a number, unless the other is of a higher
     category: boolean, integer, float.
     """
-    left, right = _rank(first), _rank(second)
+    left, right = _promotion_rank(first), _promotion_rank(second)
     if left[0] == right[0]:
         return _join(left[1], right[1])
     strong, weak = (left[1], right[1]) if left[0] > right[0] else (right[1], left[1])
     return strong if _category(strong) >= _category(weak) else weak
 
 
-def _rank(operand: TensorType | float) -> tuple[int, DType]:
+def _promotion_rank(operand: TensorType | float) -> tuple[int, DType]:
     if isinstance(operand, TensorType):
         return (2 if operand.rank else 1), operand.dtype
     if isinstance(operand, bool):

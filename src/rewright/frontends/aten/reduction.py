@@ -75,11 +75,11 @@ def first_index(c: Context, x: int, axis: int, *, largest: bool) -> int:
     rank = c.b.type(x).rank
     if c.b.type(x).shape[axis] == 1:
         return rb.splat(c.b, 0, c.b.type(x).shape, DType.I64)
-    moved = rb.swap(c.b, x if largest else _turn(c, x), axis, rank - 1)
+    moved = rb.swap(c.b, x if largest else _in_reverse_order(c, x), axis, rank - 1)
     return rb.swap(c.b, c.b.add(ops.TopK(1, "indices"), moved), axis, rank - 1)
 
 
-def _turn(c: Context, x: int) -> int:
+def _in_reverse_order(c: Context, x: int) -> int:
     """The elements in the opposite order; of integers the complement, since the least one has no negative."""
     return c.b.add(ops.Negate() if c.b.type(x).dtype.is_float else ops.Not(), x)
 

@@ -188,12 +188,12 @@ _COMMUNICATING = ("_c10d_functional", "c10d.", "vllm.", "_dtensor.", "rewright."
 def _sizes(document: Document) -> Iterator[tuple[str, int]]:
     """Names of groups with the sizes that collectives state."""
     for record in document.records:
-        stated = _state(record)
+        stated = _stated_collective(record)
         if stated is not None:
             yield stated
 
 
-def _state(record: Record) -> tuple[str, int] | None:
+def _stated_collective(record: Record) -> tuple[str, int] | None:
     parts = record.target.split(".")
     if len(parts) != 3 or not parts[0].startswith("_c10d_functional") or parts[1] not in _SIZED:
         return None

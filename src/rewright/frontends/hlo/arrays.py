@@ -188,11 +188,11 @@ def _constant(c: Context, i: Instruction, operands: Sequence[int]) -> int:
     values: tuple[float, ...] = given if given and kind.size() != 0 else (0,)
     if len(values) not in (1, kind.size()):
         raise RewrightError(f"{len(values)} values for a constant of {kind}; print the module again")
-    cast = tuple(_hold(value, kind.dtype) for value in values)
+    cast = tuple(_as_held(value, kind.dtype) for value in values)
     return c.b.add(ops.Constant(kind, cast[:1] if len(set(cast)) == 1 else cast))
 
 
-def _hold(value: float, dtype: DType) -> float | int | bool:
+def _as_held(value: float, dtype: DType) -> float | int | bool:
     if dtype.is_integer:
         return wrap_integer(dtype, int(value))
     return math.nan if value != value else rb.cast(value, dtype)  # one object, which equals itself

@@ -153,10 +153,10 @@ def mesh_groups(text: str) -> Groups:
         if name not in names:
             raise RewrightError(f"replica groups name an axis {name!r:.40} that the mesh does not have")
         parts.append(AxisPart(names[name], int(before or 1), int(size or 0)))
-    return DeviceMesh.of(sizes, _list(found["ids"])).groups(parts)
+    return DeviceMesh.of(sizes, _device_numbers(found["ids"])).groups(parts)
 
 
-def _list(text: str | None) -> tuple[int, ...]:
+def _device_numbers(text: str | None) -> tuple[int, ...]:
     if text is None:
         return ()
     ramp = _RAMP.fullmatch(text.strip())

@@ -139,7 +139,7 @@ def integer(fields: Fields, number: int, default: int = 0) -> int:
         return default
     if not isinstance(value, int):
         raise RewrightError(f"field {number} holds no integer; write the module again")
-    return _sign(value)
+    return _as_signed(value)
 
 
 def integers(fields: Fields, number: int) -> tuple[int, ...]:
@@ -158,7 +158,7 @@ def integers(fields: Fields, number: int) -> tuple[int, ...]:
                 found.append(item)
         except IndexError:
             raise RewrightError("the protocol buffer ends too early; write the module again") from None
-    return tuple(map(_sign, found))
+    return tuple(map(_as_signed, found))
 
 
 def numbers(fields: Fields, number: int, form: str) -> tuple[float, ...]:
@@ -170,5 +170,5 @@ def numbers(fields: Fields, number: int, form: str) -> tuple[float, ...]:
     return tuple(entry[0] for entry in struct.iter_unpack(f"<{form}", data))
 
 
-def _sign(value: int) -> int:
+def _as_signed(value: int) -> int:
     return value - (1 << 64) if value >= 1 << 63 else value

@@ -103,7 +103,7 @@ def _agrees(module: Any, query: Any, key: Any, block_mask: Any, buffers: Any) ->
             asked = module.create_mask(asks, *shape, device="cpu")
         except Exception:  # it reads tensors that have no values here
             return False
-        partial, full = (_list(counts, blocks, sizes, shape) for counts, blocks in (tables[:2], tables[2:]))
+        partial, full = (_listed_blocks(counts, blocks, sizes, shape) for counts, blocks in (tables[:2], tables[2:]))
         agrees = bool(torch.equal((partial & asked) | full, asked))
     if not agrees:
         raise CaptureError(
@@ -113,7 +113,7 @@ def _agrees(module: Any, query: Any, key: Any, block_mask: Any, buffers: Any) ->
     return True
 
 
-def _list(counts: Any, indices: Any, sizes: tuple[int, int], shape: tuple[int, ...]) -> Any:
+def _listed_blocks(counts: Any, indices: Any, sizes: tuple[int, int], shape: tuple[int, ...]) -> Any:
     """Which scores are in a block of a list: for every row of blocks the first so many of ``indices``."""
     if counts is None:
         return torch.zeros(shape, dtype=torch.bool)

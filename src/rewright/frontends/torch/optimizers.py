@@ -51,7 +51,7 @@ class Optimizers:
 
     def state(self) -> Tensors:
         """The tensors that the optimizers remember: ``<optimizer>.<parameter>.<what>``."""
-        return dict(_remember(self.found, self.parameters))
+        return dict(_states(self.found, self.parameters))
 
     def notes(self) -> tuple[str, ...]:
         """What to tell of optimizers that have taken no step."""
@@ -80,14 +80,14 @@ class Optimizers:
             yield
             names = {id(table[key]): self.parameters[key] for key in kept if key in self.parameters}
             given = {id(value) for value in table.values()}
-            results |= {n: value for n, value in _remember(self.found, names) if id(value) not in given}
+            results |= {n: value for n, value in _states(self.found, names) if id(value) not in given}
         finally:
             for key, part in parts.items():
                 vars(part).clear()
                 vars(part).update(saved[key])
 
 
-def _remember(found: tuple[tuple[str, Optimizer], ...], names: Mapping[int, str]) -> Iterator[tuple[str, torch.Tensor]]:
+def _states(found: tuple[tuple[str, Optimizer], ...], names: Mapping[int, str]) -> Iterator[tuple[str, torch.Tensor]]:
     for prefix, optimizer in found:
         for part in _with_inner(optimizer):
             for key, entries in cast("dict[Any, Any]", part.state).items():

@@ -45,11 +45,11 @@ def stepping(index: Index, low: int, by: int, variable: int) -> Index:
 def of_sequential(algebra: Algebra, total: Value) -> Value:
     """What ranks have added up, each part of it as a sum of the sequential program over steps where it is one."""
     if isinstance(total, Pieces):
-        return replace(total, parts=tuple([_look_up(algebra, part) for part in total.parts]))
-    return _look_up(algebra, total)
+        return replace(total, parts=tuple([_recognise(algebra, part) for part in total.parts]))
+    return _recognise(algebra, total)
 
 
-def _look_up(algebra: Algebra, total: Value) -> Value:
+def _recognise(algebra: Algebra, total: Value) -> Value:
     if algebra.sequential or not isinstance(total, View) or algebra.is_familiar(total):
         return total
     return _in_steps(algebra, total, _MOST_LEVELS) or total

@@ -230,9 +230,9 @@ class Recogniser:
 
     def _normal(self, several: Sum) -> Sum:
         """A polynomial in a form that does not depend on where ranges begin and on who summed which step of them."""
-        based = _base(several)
+        based = _from_zero(several)
         stepped = _in_steps(based)
-        return based if len(stepped) == len(based) else _base(self._expansion.gather(stepped))
+        return based if len(stepped) == len(based) else _from_zero(self._expansion.gather(stepped))
 
     def _candidates(self, wanted: Sum) -> Iterator[int]:
         """Sequential sums of products of one of the terms that a polynomial is made of, those next to it first."""
@@ -289,7 +289,7 @@ def _signature(several: Sum) -> Signature:
     return tuple(sorted(tuple(term for term, _ in factors) for factors in several))
 
 
-def _base(several: Sum) -> Sum:
+def _from_zero(several: Sum) -> Sum:
     """A polynomial with every product that is summed over one box summed from zero on.
 
     A rank's share of a range begins elsewhere than the range does that the model sums over.

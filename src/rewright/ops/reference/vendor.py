@@ -28,15 +28,15 @@ def fused_add_rms_norm(b: GraphBuilder, x: int, residual: int, weight: int, eps:
 
 def silu_and_mul(b: GraphBuilder, x: int) -> int:
     """``silu(first) * second`` of the halves of the last axis."""
-    return rb.multiply(b, *_gate(b, x, activation.silu))
+    return rb.multiply(b, *_gated_halves(b, x, activation.silu))
 
 
 def gelu_and_mul(b: GraphBuilder, x: int, approximate: str = "none") -> int:
     """``gelu(first) * second`` of the halves of the last axis."""
-    return rb.multiply(b, *_gate(b, x, lambda b, first: activation.gelu(b, first, approximate)))
+    return rb.multiply(b, *_gated_halves(b, x, lambda b, first: activation.gelu(b, first, approximate)))
 
 
-def _gate(b: GraphBuilder, x: int, function: Activation) -> tuple[int, int]:
+def _gated_halves(b: GraphBuilder, x: int, function: Activation) -> tuple[int, int]:
     axis = b.type(x).rank - 1
     width = b.type(x).shape[axis] if axis >= 0 else 1
     half = divide(width, 2)

@@ -82,14 +82,14 @@ def _estimate(
         plain = not any(contains(body, e) for e in running)
         if leaf is total or not plain:
             return Estimate(leaf, renewed, total, float(total.bound.size)) if plain else None
-        return Estimate(leaf, renewed, total, left=_leave(table, body, leaf) if finish is None else None)
+        return Estimate(leaf, renewed, total, left=_deviation(table, body, leaf) if finish is None else None)
     own, other = rest(weight)
     if other is not None or any(contains(own, e) for e in sums) or not is_nonnegative(own):
         return None
     return Estimate(leaf, renewed, total, weight=weight)
 
 
-def _leave(table: Table, body: Expression, mean: Expression) -> Expression:
+def _deviation(table: Table, body: Expression, mean: Expression) -> Expression:
     """``x - mean``, as programs write it."""
     return table.apply("subtract", body, mean)
 

@@ -44,7 +44,7 @@ def parted_at(table: Table, name: str, body: Expression, size: int) -> Parted | 
             continue
         count = place if first else size - place
         moved = body if first else table.substitute(body, {name: Index(place, ((Variable(name), 1),))})
-        return Parted(_look_up(table, moved, name, count), count, elements)
+        return Parted(_below(table, moved, name, count), count, elements)
     return None
 
 
@@ -60,7 +60,7 @@ def _boundary(e: Expression, name: str) -> int | None:
     return -index.constant if factor == 1 else index.constant + 1
 
 
-def _look_up(table: Table, body: Expression, name: str, size: int) -> Expression:
+def _below(table: Table, body: Expression, name: str, size: int) -> Expression:
     """The body where its index is below a size, without conditions that hold for all such or for none."""
 
     def change(e: Expression) -> Expression | None:

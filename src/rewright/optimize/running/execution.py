@@ -32,7 +32,7 @@ class Runner:
         values = dict(self.constants)
         device: torch.device | None = None
         for name, position in graph.inputs.items():
-            values[position] = _give(name, inputs, graph.nodes[position])
+            values[position] = _given_tensor(name, inputs, graph.nodes[position])
             device = values[position].device
         for number, step in enumerate(self.plan.steps):
             self._run(step, values, device or torch.device("cpu"))
@@ -72,7 +72,7 @@ def native(function: Any, threads: Callable[[], int]) -> Launch:
     return launch
 
 
-def _give(name: str, inputs: Mapping[str, torch.Tensor], node: Node) -> torch.Tensor:
+def _given_tensor(name: str, inputs: Mapping[str, torch.Tensor], node: Node) -> torch.Tensor:
     if name not in inputs:
         raise RewrightError(f"input {name!r} has no value; give a tensor of type {node.type} under that name")
     value = inputs[name]

@@ -90,7 +90,7 @@ def _read_lemma(number: int, item: list[Any]) -> Lemma:
     if len(item) != _STATEMENT:
         raise ValueError(f"lemma {number} has {len(item)} parts")
     evidence, given, inner, left, right = item
-    known = tuple(_give(as_list(entry)) for entry in as_list(given))
+    known = tuple(_read_facts(as_list(entry)) for entry in as_list(given))
     sides = [from_json(side, ops.REGISTRY) for side in (left, right)]
     inside = tuple((as_text(name), as_integer(position)) for name, position in map(as_list, as_list(inner)))
     if any(not 0 <= position < len(sides[1].nodes) for _, position in inside):
@@ -98,7 +98,7 @@ def _read_lemma(number: int, item: list[Any]) -> Lemma:
     return Lemma(f"lemma {number + 1}", sides[0], sides[1], as_text(evidence), (), known, inside)
 
 
-def _give(item: list[Any]) -> tuple[str, Facts]:
+def _read_facts(item: list[Any]) -> tuple[str, Facts]:
     name, low, high, *flags = item
     ends = [decode(end) for end in (low, high)]
     if not all(isinstance(end, int | float) and not isinstance(end, bool) for end in ends):

@@ -62,12 +62,12 @@ def key_of(left: Graph, right: Graph, given: Given = (), inner: Inner = ()) -> s
     """A digest of the statement that two programs compute the same."""
     if not given and not inner:
         return digest(left) + digest(right)
-    known = [[name, *_say(facts)] for name, facts in given]
+    known = [[name, *_facts_text(facts)] for name, facts in given]
     inside = [[name, node_digests(right)[position].hex()] for name, position in inner]
     return digest(left) + digest(right) + json.dumps([known, inside])
 
 
-def _say(facts: Facts) -> list[str]:
+def _facts_text(facts: Facts) -> list[str]:
     """All that facts say, to the last digit."""
     return [repr(getattr(facts, one.name)) for one in fields(Facts)]
 

@@ -55,7 +55,7 @@ def findings(
     original = case
     for _ in range(_MOST_ROUNDS):
         spots = spots_of(case, proof, ran) if locate or not ran.is_different else []
-        here = _tell(case, proof, ran, spots)
+        here = _findings(case, proof, ran, spots)
         if not (spots and suggest and ran.is_different):
             return _merge(found, [] if found else here), _notes(found)
         if found and _is_at_cut(case, spots[0]):
@@ -152,7 +152,7 @@ def _repair_there(case: Case, proof: Proof, ran: Ran, spot: Spot, cut: Cut, dead
     return everywhere(at, there, deadline) or there
 
 
-def _tell(case: Case, proof: Proof, ran: Ran, spots: Sequence[Spot]) -> list[Finding]:
+def _findings(case: Case, proof: Proof, ran: Ran, spots: Sequence[Spot]) -> list[Finding]:
     """The findings of one run: its places, and outputs that no place explains."""
     localiser = Localiser(proof.lifter, proof.sequential, proof.ranks)
     places = [spot.finding.where for spot in spots]

@@ -61,7 +61,7 @@ def assumptions(names: Sequence[str]) -> tuple[str, ...]:
 
 def _both(left: Graph, right: Graph, known: Collection[str]) -> dict[str, tuple[str, str]]:
     """What tells the values on both sides, by the names of whole buffers that both read; empty for no values."""
-    mine, other = (_hold(graph) for graph in (left, right))
+    mine, other = (_buffers(graph) for graph in (left, right))
     read = [{p for node in graph.nodes for p in node.operands} | set(graph.outputs.values()) for graph in (left, right)]
     return {
         name: (mine.get(name, ""), other.get(name, ""))
@@ -75,5 +75,5 @@ def _both(left: Graph, right: Graph, known: Collection[str]) -> dict[str, tuple[
     }
 
 
-def _hold(graph: Graph) -> Mapping[str, str]:
+def _buffers(graph: Graph) -> Mapping[str, str]:
     return json.loads(graph.metadata.get("buffers") or "{}")

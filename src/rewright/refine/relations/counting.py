@@ -20,12 +20,12 @@ def notes_of_counts(sequential: Graph, graphs: Sequence[Graph]) -> tuple[str, ..
     """Where ranks hold whole numbers that their type does not have, and one device does not do so on the same line."""
     if not any(map(_counts, graphs)):
         return ()
-    alike = _hold([sequential]) if _counts(sequential) else {}
-    found = [_tell(line, *size) for line, size in _hold(graphs).items() if line not in alike]
+    alike = _held_at([sequential]) if _counts(sequential) else {}
+    found = [_sentence(line, *size) for line, size in _held_at(graphs).items() if line not in alike]
     return tuple(found[:_MOST_TOLD])
 
 
-def _tell(line: str, size: float, dtype: DType) -> str:
+def _sentence(line: str, size: float, dtype: DType) -> str:
     most = f"up to {size:g}" if math.isfinite(size) else "of any size"
     return (
         f"precision: {dtype.value} at {line} holds whole numbers {most}, and has each of them to {_EXACT[dtype]} only"
@@ -42,7 +42,7 @@ def _counts(graph: Graph) -> bool:
     )
 
 
-def _hold(graphs: Sequence[Graph]) -> dict[str, tuple[float, DType]]:
+def _held_at(graphs: Sequence[Graph]) -> dict[str, tuple[float, DType]]:
     """The lines at which such numbers are held, with the largest of them and their type."""
     found: dict[str, tuple[float, DType]] = {}
     for graph, facts in zip(graphs, facts_of_ranks(graphs), strict=True):

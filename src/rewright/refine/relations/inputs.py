@@ -54,7 +54,7 @@ def input_values(
             held = _of_term(windows[key], value) if key in windows else None
             if held is None:
                 every = [_window(lifter, value, placement, rank, name) for rank in range(len(program.graphs))]
-                held = _share(every)
+                held = _share_equal(every)
                 windows[key] = value, held
             for rank, window in enumerate(held):
                 _assign(program, found, rank, name, window)
@@ -74,7 +74,7 @@ _Windows = dict[tuple[Placement, TensorType], tuple[Value, list[Value]]]
 """For placements of tensors of one type, a tensor of them and what the ranks hold of it."""
 
 
-def _share(values: Sequence[Value]) -> list[Value]:
+def _share_equal(values: Sequence[Value]) -> list[Value]:
     """The same values, equal ones as one object."""
     known: dict[Value, Value] = {}
     return [known.setdefault(value, value) for value in values]

@@ -56,7 +56,7 @@ def narrow_question(question: Question, held: Collection[str]) -> Narrow | None:
         return None
     first, *ranks = graphs_of(drafts)
     program = replace(question.program, graphs=tuple(ranks))
-    assumptions = (*question.assumptions, *_assume(drafts))
+    assumptions = (*question.assumptions, *_assumptions(drafts))
     return Narrow(Question(first, program, tuple(dict.fromkeys(assumptions))), drafts)
 
 
@@ -72,7 +72,7 @@ def in_range(sequential: Graph, program: RankProgram, held: Collection[str]) -> 
     return tuple(_decide(graphs, needed, held))
 
 
-def _assume(drafts: Sequence[Draft]) -> tuple[str, ...]:
+def _assumptions(drafts: Sequence[Draft]) -> tuple[str, ...]:
     """What the drafts take for granted, in words, as the checker says it."""
     steps: list[Step] = []
     for number in range(max(len(draft.changes) for draft in drafts)):

@@ -73,7 +73,7 @@ def expectation(name: str, equations: Sequence[Equation], sequential: Graph, pro
         if name not in graph.outputs:
             runs.append(tuple(() for _ in shape))
             continue
-        held = _hold(solved.get((rank, name), ()), graph.nodes[graph.outputs[name]].type.shape, f"{name}@{rank}")
+        held = _places(solved.get((rank, name), ()), graph.nodes[graph.outputs[name]].type.shape, f"{name}@{rank}")
         own = _grid(held, shape)
         if own is None:
             raise RewrightError(
@@ -84,7 +84,7 @@ def expectation(name: str, equations: Sequence[Equation], sequential: Graph, pro
     return Placement(tuple(runs), (equations[0].text,))
 
 
-def _hold(parts: Sequence[Read], shape: Sequence[object], where: str) -> NDArray[np.intp]:
+def _places(parts: Sequence[Read], shape: Sequence[object], where: str) -> NDArray[np.intp]:
     """The flat position that every element of a rank tensor has in the sequential one."""
     held = np.full([int(str(n)) for n in shape], -1, np.intp)
     for part in parts:

@@ -139,7 +139,7 @@ class _Finder:
             facts = self._facts()[position]
             name = "b0"
             right = _Cone(frozenset(), {position: name}).part(self._graph, position)
-            yield Lemma("", put.part, right, PROVED, (), ((name, _give(facts)),)), ((name, (position,)),)
+            yield Lemma("", put.part, right, PROVED, (), ((name, _without_exactness(facts)),)), ((name, (position,)),)
         for cone in self._cones(position, put):
             right = cone.part(self._graph, position)
             held = {name: p for p, name in cone.leaves.items()}
@@ -157,9 +157,9 @@ class _Finder:
             yield PROVED, ()
         known = self._facts()
         given = tuple(
-            (name, _give(known[p]))
+            (name, _without_exactness(known[p]))
             for name, p in held.items()
-            if _give(known[p]) not in (UNKNOWN, of_dtype(self._graph.nodes[p].type.dtype))
+            if _without_exactness(known[p]) not in (UNKNOWN, of_dtype(self._graph.nodes[p].type.dtype))
         )
         if self._change.law:
             yield LAW + self._change.law, given
@@ -191,7 +191,7 @@ class _Finder:
                 before = cone
 
 
-def _give(facts: Facts) -> Facts:
+def _without_exactness(facts: Facts) -> Facts:
     """What a lemma may be given; whether the machine's numbers are these is none of its business."""
     return replace(facts, exact=False)
 

@@ -47,7 +47,7 @@ class Rewriter:
             except TypeMismatch:
                 found = None
             if found != expected:
-                failures.append(Failure(self._touch(position, node)))
+                failures.append(Failure(self._touched_axes(position, node)))
             nodes.append(Node(op, node.operands, expected, node.span))
         return replace(self.graph, nodes=tuple(nodes)), failures
 
@@ -80,7 +80,7 @@ class Rewriter:
             values = tuple(self.solution.value(entry, int(value)) for value in values)
         return ops.Constant(expected, values)
 
-    def _touch(self, position: int, node: Node) -> tuple[int, ...]:
+    def _touched_axes(self, position: int, node: Node) -> tuple[int, ...]:
         found: list[int] = []
         for p in (position, *node.operands):
             found.extend(range(self.offsets[p], self.offsets[p] + self.graph.nodes[p].type.rank))

@@ -131,7 +131,7 @@ class Contest:
         try:
             ran = self._run(draw)
         except ExecutionFailed as error:
-            return self._fail(draw, error)
+            return self._contradiction_of_failure(draw, error)
         except RewrightError:
             return None
         if ran is None:
@@ -293,7 +293,7 @@ class Contest:
         defined = not np.isnan(left)
         return Contradiction(cause, draw, reason, example, condition, defined, ran.inputs, self.twin)
 
-    def _fail(self, draw: Draw, error: ExecutionFailed) -> Contradiction:
+    def _contradiction_of_failure(self, draw: Draw, error: ExecutionFailed) -> Contradiction:
         inputs = self.twin.draws.draw(draw.seed, draw.trial, kind=draw.kind)
         name = next(iter(self.twin.sequential.outputs))
         example = Counterexample.of(inputs, name, (), (math.nan, math.nan), draw.seed)

@@ -18,11 +18,11 @@ _PREFIX = "unspecified:"
 
 def as_inputs(program: RankProgram) -> RankProgram:
     """The program with every read of unwritten memory as an input that the sequential program does not have."""
-    graphs = tuple(map(_give, program.graphs))
+    graphs = tuple(map(_with_inputs, program.graphs))
     return program if graphs == program.graphs else replace(program, graphs=graphs)
 
 
-def _give(graph: Graph) -> Graph:
+def _with_inputs(graph: Graph) -> Graph:
     for position, node in enumerate(graph.nodes):
         if isinstance(node.op, ops.CustomCall) and node.op.is_unspecified:
             graph = with_input(graph, position, f"{_PREFIX}{position}")

@@ -13,7 +13,7 @@ from rewright.ir.errors import UnsupportedOperator
 _aten: Any = torch.ops.aten
 
 
-def _size(func: Any, x: Complex, sizes: Sequence[Any], **keywords: Any) -> Complex:
+def _resize(func: Any, x: Complex, sizes: Sequence[Any], **keywords: Any) -> Complex:
     return x.with_parts(func(x.parts, [*sizes, 2], **keywords))
 
 
@@ -21,7 +21,7 @@ def _along(func: Any, x: Complex, axis: int = 0, *rest: Any, **keywords: Any) ->
     return x.with_parts(func(x.parts, axis_of(axis, x.dim()), *rest, **keywords))
 
 
-def _part(func: Any, x: Complex, sizes: Any, axis: int = 0) -> list[Complex]:
+def _split_parts(func: Any, x: Complex, sizes: Any, axis: int = 0) -> list[Complex]:
     return [x.with_parts(part) for part in func(x.parts, sizes, axis_of(axis, x.dim()))]
 
 
@@ -71,7 +71,7 @@ def _put_back(func: Any, x: Complex, sizes: Sequence[int], axis: int, *rest: Any
     return x.with_parts(func(x.parts, [*sizes, 2], axis_of(axis, len(sizes)), *rest))
 
 
-def _turn(func: Any, x: Complex, *rest: Any, **keywords: Any) -> Complex:
+def _reorder(func: Any, x: Complex, *rest: Any, **keywords: Any) -> Complex:
     """Axes counted from the end, in a list: flips and rolls."""
     *before, axes = rest
     return x.with_parts(func(x.parts, *before, [axis_of(axis, x.dim()) for axis in axes], **keywords))
@@ -89,23 +89,23 @@ def _copy(func: Any, x: Complex, **keywords: Any) -> Complex:
 
 FUNCTIONS.update(
     {
-        _aten.view: _size,
-        _aten._unsafe_view: _size,
-        _aten.reshape: _size,
-        _aten.expand: _size,
+        _aten.view: _resize,
+        _aten._unsafe_view: _resize,
+        _aten.reshape: _resize,
+        _aten.expand: _resize,
         _aten.slice: _along,
         _aten.select: _along,
         _aten.narrow: _along,
         _aten.index_select: _along,
         _aten.squeeze.dim: _along,
-        _aten.chunk: _part,
-        _aten.split: _part,
-        _aten.split_with_sizes: _part,
+        _aten.chunk: _split_parts,
+        _aten.split: _split_parts,
+        _aten.split_with_sizes: _split_parts,
         _aten.unsqueeze: _new_axis,
         _aten.transpose: _swap,
         _aten.permute: _permute,
-        _aten.flip: _turn,
-        _aten.roll: _turn,
+        _aten.flip: _reorder,
+        _aten.roll: _reorder,
         _aten.index: _looked_up,
         _aten.gather: _gather,
         _aten.cat: _together,

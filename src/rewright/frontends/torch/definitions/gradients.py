@@ -122,7 +122,7 @@ def _gaps(x: torch.Tensor, target: torch.Tensor) -> tuple[torch.Tensor, torch.Te
     return torch.where(counted, gaps, 0.0), is_target
 
 
-def _share(gradient: torch.Tensor, slope: torch.Tensor, x: torch.Tensor, reduction: int) -> torch.Tensor:
+def _score_gradient(gradient: torch.Tensor, slope: torch.Tensor, x: torch.Tensor, reduction: int) -> torch.Tensor:
     """The gradient of the scores of rows, by that of the reduced losses."""
     rows = gradient.reshape(-1, 1) if reduction == 0 else gradient
     count = slope.shape[0] * slope.shape[1] if reduction == 1 else slope.shape[1]
@@ -137,7 +137,7 @@ def multilabel_margin_loss_backward(
     active = (_gaps(x, target)[0] > 0).to(x.dtype)
     targets = target.reshape(active.shape[:-1]).clamp(min=0)
     slope = active.sum(-2).scatter_add(-1, targets, -active.sum(-1))
-    return _share(gradient, slope, x, reduction)
+    return _score_gradient(gradient, slope, x, reduction)
 
 
 @TRACED.define("multi_margin_loss_backward.default")
@@ -158,4 +158,4 @@ def multi_margin_loss_backward(
     slope = torch.where(active, 1.0 if p == 1 else 2 * gaps, 0.0).to(x.dtype)
     slope = slope if weight is None else slope * weight[targets]
     slope = slope.scatter_add(-1, targets, -slope.sum(-1, keepdim=True))
-    return _share(gradient, slope, x, reduction)
+    return _score_gradient(gradient, slope, x, reduction)

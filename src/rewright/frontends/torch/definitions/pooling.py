@@ -92,7 +92,7 @@ DEFINITIONS.define("adaptive_max_pool2d.default")(_largest(2))
 DEFINITIONS.define("adaptive_max_pool3d.default")(_largest(3))
 
 
-def _give(count: int) -> Callable[..., torch.Tensor]:
+def _gradient_of_maxima(count: int) -> Callable[..., torch.Tensor]:
     def backward(gradient: torch.Tensor, x: torch.Tensor, *rest: Any) -> torch.Tensor:
         """Every gradient goes to the place that its maximum was at."""
         indices: torch.Tensor = rest[-1]
@@ -104,5 +104,7 @@ def _give(count: int) -> Callable[..., torch.Tensor]:
     return backward
 
 
-DEFINITIONS.define("adaptive_max_pool2d_backward.default")(_give(2))
-DEFINITIONS.define("adaptive_max_pool3d_backward.default", "max_pool3d_with_indices_backward.default")(_give(3))
+DEFINITIONS.define("adaptive_max_pool2d_backward.default")(_gradient_of_maxima(2))
+DEFINITIONS.define("adaptive_max_pool3d_backward.default", "max_pool3d_with_indices_backward.default")(
+    _gradient_of_maxima(3)
+)

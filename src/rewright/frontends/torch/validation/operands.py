@@ -46,7 +46,7 @@ class Operands:
     def draw(self, kind: Kind, seed: int) -> Iterator[list[Array]]:
         """Values for the operands, the widest first; the next ones are for a call that refuses those."""
         for reals, bounds in self._ranges:
-            for draws in self._limit(bounds):
+            for draws in self._bounded_draws(bounds):
                 values = draws.draw(seed, 0, kind=kind)
                 found = [np.asarray(values[name_of(leaf)]) for leaf in range(len(self._call.leaves))]
                 for number, value in enumerate(found):
@@ -58,7 +58,7 @@ class Operands:
                         found[number] = np.sort(found[number], axis=-1)
                 yield found
 
-    def _limit(self, bounds: Sequence[Bounds]) -> list[Draws]:
+    def _bounded_draws(self, bounds: Sequence[Bounds]) -> list[Draws]:
         """Draws within bounds, first with integers below them that the call tests for, such as labels of nothing."""
         ranges: dict[str, IntegerRange] = {}
         tested: dict[str, IntegerRange] = {}

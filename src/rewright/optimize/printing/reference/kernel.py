@@ -66,7 +66,7 @@ def _sweep(k: Context, block: Scope, sweep: Sweep) -> None:
     for product in sweep.products:
         _axis(k, block, product.depth, _rank(k) - 2)
     with k.scopes.block(lane.name) as tile:
-        _axis(k, tile, lane, _rank(k) - 3, (BEGIN, _see(sweep)))
+        _axis(k, tile, lane, _rank(k) - 3, (BEGIN, _count_seen(sweep)))
         for product in sweep.products:
             with k.scopes.block(product.depth.name) as inner:  # elsewhere the index may be that of a lane
                 both = call("multiply", value(k, product.left), value(k, product.right))
@@ -87,7 +87,7 @@ def _sweep(k: Context, block: Scope, sweep: Sweep) -> None:
         _finish(k, block, running)
 
 
-def _see(sweep: Sweep) -> Scalar:
+def _count_seen(sweep: Sweep) -> Scalar:
     """How many elements were seen after a tile."""
     return call("smaller", total(BEGIN, TILE), whole(sweep.lane.size))
 
@@ -129,5 +129,5 @@ def _renew(k: Context, tile: Scope, sweep: Sweep, running: Running) -> None:
 
 def _estimate(k: Context, tile: Scope, sweep: Sweep, estimate: Estimate) -> None:
     """What is taken for a value that is known at the end only, from before and after the tile."""
-    tile.add(*writer(k).guesses(estimate, lambda e: Name(k.states[e.number]), old, _see(sweep), BEGIN))
+    tile.add(*writer(k).guesses(estimate, lambda e: Name(k.states[e.number]), old, _count_seen(sweep), BEGIN))
     tile.names[estimate.leaf.number] = Name(f"guess{estimate.leaf.number}")

@@ -51,16 +51,18 @@ class Bounded:
 def exact(value: Array) -> Bounded:
     """An array as it is; nothing is known of what is no number."""
     return (
-        _look_up(value, np.ones(value.shape, np.bool_), DType.F64) if _has_nan(value) else Bounded(value, value, value)
+        _bounded_where(value, np.ones(value.shape, np.bool_), DType.F64)
+        if _has_nan(value)
+        else Bounded(value, value, value)
     )
 
 
 def unknown(value: Array, dtype: DType) -> Bounded:
     """What double precision makes of numbers, without any bounds."""
-    return _look_up(value, np.zeros(value.shape, np.bool_), dtype)
+    return _bounded_where(value, np.zeros(value.shape, np.bool_), dtype)
 
 
-def _look_up(value: Array, known: Array, dtype: DType) -> Bounded:
+def _bounded_where(value: Array, known: Array, dtype: DType) -> Bounded:
     """An array that is known exactly at some places, and not at all at others."""
     low, high = ends_of(dtype)
     seen = known & ~np.isnan(value) if value.dtype.kind == "f" else known

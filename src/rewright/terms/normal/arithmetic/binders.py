@@ -67,7 +67,7 @@ def merge_digits(
         if low.terms:
             continue
         for i, first, last in binders:
-            if i == j or j in (last.free | first.free) or i in high.free or not _is_joined(body, i, j):
+            if i == j or j in (last.free | first.free) or i in high.free or not _occur_together(body, i, j):
                 continue
             name = context.fresh("b")
             changed = substitute(context, body, {j: symbol(name) - high * symbol(i)})
@@ -76,7 +76,7 @@ def merge_digits(
     return None
 
 
-def _is_joined(body: Polynomial, i: str, j: str) -> bool:
+def _occur_together(body: Polynomial, i: str, j: str) -> bool:
     """Whether both variables occur together in every innermost use: a cheap test before a substitution."""
     for atom in inner_atoms(body, frozenset((i, j))):
         for child in children(atom):

@@ -98,7 +98,7 @@ def _by_path(context: Context, name: str, size: Polynomial, value: Value, guards
     bound = _bounding(context, name, value)
     if bound is None:
         return _under_guards(context, name, ZERO, size, *_present(context, value), guards)
-    yes, no = _assume(value, bound, True), _assume(value, bound, False)
+    yes, no = _under_guard(value, bound, True), _under_guard(value, bound, False)
     first = _by_path(context, name, size, yes, (*guards, (bound, True)))
     return larger(context, first, _by_path(context, name, size, no, (*guards, (bound, False))))
 
@@ -113,13 +113,13 @@ def _bounding(context: Context, name: str, value: Value) -> Guard | None:
     return _bounding(context, name, value.yes) or _bounding(context, name, value.no)
 
 
-def _assume(value: Value, guard: Guard, polarity: bool) -> Value:
+def _under_guard(value: Value, guard: Guard, polarity: bool) -> Value:
     """A guarded value where a guard has a truth value."""
     if not isinstance(value, Choice):
         return value
     if value.guard == guard:
-        return _assume(value.yes if polarity else value.no, guard, polarity)
-    return choice(value.guard, _assume(value.yes, guard, polarity), _assume(value.no, guard, polarity))
+        return _under_guard(value.yes if polarity else value.no, guard, polarity)
+    return choice(value.guard, _under_guard(value.yes, guard, polarity), _under_guard(value.no, guard, polarity))
 
 
 def _present(context: Context, value: Value) -> tuple[Value, Polynomial]:
