@@ -14,6 +14,7 @@ from rewright import ops
 from rewright.analysis import values
 from rewright.analysis.values import Setting, Values, facts_of, facts_of_ranks, values_of_ranks
 from rewright.interp.ranks import run
+from rewright.ir.dims import symbol
 from rewright.ir.graph import Graph, GraphBuilder
 from rewright.ir.types import DType, TensorType
 from rewright.ops.facts import UNKNOWN, facts_between
@@ -46,6 +47,18 @@ def test_a_causal_softmax_is_a_number() -> None:
 def test_a_softmax_of_a_row_without_scores_may_be_nan() -> None:
     graph = masked_softmax((4, 4), rows_left=False)
     assert facts_of(graph)[graph.outputs["y"]].nan
+
+
+def test_the_largest_of_symbolically_many_masked_scores_may_be_infinite() -> None:
+    """Nobody can look at rows without a number of elements; the maximum itself has no axis left that says so."""
+    b, kind = GraphBuilder(), TensorType((symbol("b"),), F)
+    x = b.input("x", ops.Input("x", kind))
+    first = b.add(ops.Constant(TensorType((symbol("b"),), DType.I64), (1,)))
+    keeps = b.add(ops.Compare("LT"), b.add(ops.Iota(TensorType((symbol("b"),), DType.I64), 0)), first)
+    low = b.add(ops.Constant(kind, (-math.inf,)))
+    b.output("y", b.add(ops.Reduce("maximum", (0,)), b.add(ops.Select(), keeps, x, low)))
+    graph = b.build()
+    assert facts_of(graph, Setting(assumes=True))[graph.outputs["y"]].minus_infinity
 
 
 def test_a_softmax_under_a_mask_that_is_given_may_be_nan() -> None:

@@ -124,8 +124,14 @@ class Support:
         return found
 
     def _witnesses(self, node: Node, op: ops.Reduce, places: Places) -> Iterator[Places]:
-        """For every row a few of its elements: all of a short row, else ends and what is on diagonals."""
-        shape = [int(str(n)) for n in self._graph.nodes[node.operands[0]].type.shape]
+        """For every row a few of its elements: all of a short row, else ends and what is on diagonals.
+
+        Raises Open for rows of a size that is a symbol.
+        """
+        source = self._graph.nodes[node.operands[0]].type
+        if not source.is_static():
+            raise Open
+        shape = [int(str(n)) for n in source.shape]
         kept = [axis for axis in range(len(shape)) if axis not in op.dimensions]
         at: dict[int, Array] = dict(zip(kept, places, strict=True))
         for places_along in _product([_along(shape, axis, at) for axis in op.dimensions]):
