@@ -107,6 +107,17 @@ def test_an_exchange_meets_exchanges_alone() -> None:
         Collective((sends, sums), kinds, 0).graph()
 
 
+def test_sizes_that_only_a_range_speaks_of_are_sizes() -> None:
+    """No type says that there are n elements, as all tensors are scalars; n is at least one all the same."""
+    summed = define("fold", ("sum", (0,)), (FREE,), (), 0)
+    ranged = define("ranged", (((((1, N + 1),), Fraction(1)),),), (1,), (), 0)
+    operand, result = (View((), (Addend(Fraction(c), 2, ()),)) for c in (1, -1))
+    subject = Applied(ops.Negate(), (TensorType((), DType.F32),))
+    definitions = ((1, summed), (2, ranged))
+    assert prove(Statement(subject, (operand,), result, definitions, frozenset(), ()), 10) is None
+    assert prove(Statement(subject, (operand,), operand, definitions, frozenset(), ()), 10) is not None
+
+
 def test_what_is_no_collective_meets_nothing() -> None:
     kinds = (TensorType((2,), DType.F32),) * 2
     with pytest.raises(NoMeaning, match="transpose is no collective that the checker knows"):

@@ -9,13 +9,12 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import fields
-from functools import partial
+from dataclasses import fields, is_dataclass
+from functools import cache, partial
 from typing import cast
 
 from rewright import ops
-from rewright.claims.language import Addend, Definition, Opaque, Pieces, Region, Tensor, View, views
-from rewright.ir.attributes import attributes
+from rewright.claims.language import Opaque, Pieces, Region, Tensor, View, views
 from rewright.ir.dims import Dim, Rounded, SizeExpr, divide, product
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
@@ -343,26 +342,27 @@ def _fits(view: View, shape: Sequence[Dim]) -> bool:
 
 
 def _symbols(statement: Statement, graph: Graph) -> frozenset[str]:
-    """The size symbols of a statement."""
+    """The size symbols of a statement, wherever they stand."""
     found: set[str] = set()
     stack: list[object] = [statement.operands, statement.result, statement.definitions, statement.facts]
-    stack += [(node.type.shape, tuple(attributes(node.op).values())) for node in graph.nodes]
+    stack += [(node.type.shape, node.op) for node in graph.nodes]
     while stack:
         value = stack.pop()
         kind = type(value)
         # Nearly all that there is are integers in tuples.
         if kind is tuple:
             stack.extend([one for one in cast("tuple[object, ...]", value) if type(one) is not int])
-        elif kind in _PARTS:
-            stack.extend([getattr(value, name) for name in _PARTS[kind]])
         elif isinstance(value, SizeExpr):
             found |= value.symbols()
+        else:
+            stack.extend([getattr(value, name) for name in _parts(kind)])
     return frozenset(found)
 
 
-_PARTS: dict[type, tuple[str, ...]] = {
-    kind: tuple(field.name for field in fields(kind)) for kind in (View, Pieces, Addend, Definition, Fact)
-}
+@cache
+def _parts(kind: type) -> tuple[str, ...]:
+    """The names of what values of a class are made of; none where it is no record."""
+    return tuple(field.name for field in fields(kind)) if is_dataclass(kind) else ()
 
 
 def _short(value: object) -> str:
