@@ -72,6 +72,10 @@ def test_what_is_not_defined_is_an_error(function: str, arguments: tuple[object,
         ("log_gamma", ("-Infinity",)),
         ("sine", (500,)),
         ("erf", (8,)),
+        ("exponential", ("1e12",)),
+        ("exponential", ("-1e12",)),  # not zero: one over it, or the share that it has of twice itself, is a number
+        ("multiply", ("1e-600000000", "1e-600000000")),
+        ("divide", ("1e-600000000", "1e600000000")),
         ("floor", ("0.99999999999999999999999999999999999999999999999999",)),
     ],
 )

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from decimal import Context, Decimal, DivisionByZero, InvalidOperation, Overflow
+from decimal import Context, Decimal, DivisionByZero, InvalidOperation, Overflow, Underflow
 
 from rewright.interp.arithmetic import Value, convert
 from rewright.ir.errors import NotDefined, NotKnown, RewrightError
@@ -57,6 +57,8 @@ class Decimals:
             raise NotDefined(f"{function}({shown}) is not defined; evaluate at other values") from None
         except Overflow:
             raise NotKnown(f"{function} is too large; evaluate at other values") from None
+        except Underflow:
+            raise NotKnown(f"{function} is too near to zero; evaluate at other values") from None
 
     def _apply(self, function: str, arguments: Sequence[Value]) -> Value:
         if function.startswith("convert_"):

@@ -7,12 +7,13 @@ no value, and NotKnown where it cannot give enough digits. Series are summed wit
 from __future__ import annotations
 
 from collections.abc import Callable
-from decimal import Context, Decimal, DivisionByZero, InvalidOperation, Overflow
+from decimal import Context, Decimal, DivisionByZero, InvalidOperation, Overflow, Underflow
 
 from rewright.ir.errors import NotKnown
 
 DIGITS = 50
-_TRAPS = [InvalidOperation, DivisionByZero, Overflow]
+_TRAPS = [InvalidOperation, DivisionByZero, Overflow, Underflow]
+"""A number too small for its exponent is not zero: one over it has a value."""
 CONTEXT = Context(prec=DIGITS, Emin=-(10**9), Emax=10**9, traps=_TRAPS)
 SERIES = Context(prec=DIGITS + 15, Emin=-(10**9), Emax=10**9, traps=_TRAPS)
 _MOST_TERMS = 2000
