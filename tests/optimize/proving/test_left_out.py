@@ -10,7 +10,7 @@ import torch
 
 import rewright as rw
 from rewright import ops
-from rewright.frontends.torch.operators import TORCH, library, tensor_of
+from rewright.frontends.torch.eager.operators import TORCH, library, tensor_of
 from rewright.ir.graph import Node
 from rewright.ir.types import DType, TensorType
 from rewright.optimize import api

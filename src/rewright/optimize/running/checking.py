@@ -11,7 +11,7 @@ import torch
 from rewright import ops
 from rewright.analysis.meetings import match_collectives
 from rewright.frontends.ranks import ranks
-from rewright.frontends.torch.operators import TORCH, library, tensor_of
+from rewright.frontends.torch.eager.operators import TORCH, library, tensor_of
 from rewright.interp.program import run
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from rewright import ops
-from rewright.frontends.torch.operators import TORCH, constant, library, numbers
+from rewright.frontends.torch.eager.operators import TORCH, constant, library, numbers
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Node
 from rewright.optimize.planning.plan import KernelStep, Plan, Step, base_of, reads_of, writes

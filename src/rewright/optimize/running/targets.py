@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args
 
 import torch
 
-from rewright.frontends.torch.operators import TORCH
+from rewright.frontends.torch.eager.operators import TORCH
 from rewright.ir.errors import RewrightError
 from rewright.optimize.planning.costs import Machine
 from rewright.optimize.planning.plan import Plan

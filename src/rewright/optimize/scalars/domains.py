@@ -13,7 +13,7 @@ import torch
 
 from rewright import ops
 from rewright.analysis.values import facts_of
-from rewright.frontends.torch.operators import TORCH, constant, library
+from rewright.frontends.torch.eager.operators import TORCH, constant, library
 from rewright.ir.graph import Graph, Node
 
 
