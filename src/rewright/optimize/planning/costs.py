@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from rewright import ops
 from rewright.ir.graph import Graph
 from rewright.ir.types import DType
 from rewright.ops.functions import FUNCTIONS
@@ -35,6 +36,14 @@ class Machine:
     """Rows of a block."""
     least: int
     """The fewest elements of a lane that are worth a task of their own."""
+    products: float = 1e11
+    """Operations of a library's matrix products, of one unit in a second."""
+    share: float = 0.8
+    """How much of that kernels reach with theirs."""
+
+
+CPU = Machine("the CPU", 1, 4e10, 2e10, 1e-5, 48, 256)
+"""One core: rough figures; only their ratios matter."""
 
 
 def operations(values: Iterable[Expression], sizes: Mapping[str, int]) -> float:
@@ -103,6 +112,13 @@ def seconds(graph: Graph, kernel: Kernel, machine: Machine, pieces: int) -> floa
         return needed
     rows = math.prod(sizes.values())
     return needed + machine.launch + 2 * 4 * pieces * rows / machine.bytes
+
+
+def again_seconds(graph: Graph, position: int, more: float, machine: Machine) -> float:
+    """The seconds that are saved where a kernel stores a tensor, two read it, and ``more`` operations are not done."""
+    is_product = isinstance(graph.nodes[position].op, ops.DotGeneral)
+    speed = machine.products * machine.share if is_product else machine.operations
+    return more / (speed * machine.units) - 3 * _bytes(graph, position) / machine.bytes - machine.launch
 
 
 def _bytes(graph: Graph, tensor: int) -> int:

@@ -20,14 +20,20 @@ from rewright.ops.facts import Facts, integer_range
 from rewright.ops.sorting import is_ranked
 from rewright.optimize.kernel import Kernel, Store
 from rewright.optimize.online.distributing import distribute_sums
+from rewright.optimize.planning.costs import CPU, Machine, again_seconds
+from rewright.optimize.planning.dense import WHY, dense_products
 from rewright.optimize.planning.merging import loaded_tensors, merge_jobs
 from rewright.optimize.planning.plan import KernelStep, LibraryStep, Plan, Step, reads, writes
 from rewright.optimize.planning.reading import DEEP, NotScalar, Places, Reader, TooDeep
 from rewright.optimize.planning.roles import Cut, Job, arrange, reductions
 from rewright.optimize.planning.storing import CHEAP, Storing, elements
+from rewright.optimize.planning.work import node_work, shares
 from rewright.optimize.scalars.expressions import Expression, Table, walk
 from rewright.terms.scalar import Scalar
 
+REPEATED, LARGE = 1.5, 4.0
+"""What is computed more often, all kernels together, is stored where that is cheaper; or what is larger than all that
+is given and returned, as the scores of attention are."""
 THIN = 8
 """A tensor is thin where it has fewer elements than what it is computed from by this factor."""
 
@@ -35,8 +41,11 @@ THIN = 8
 class Planner(Storing):
     """The search for a plan of one graph whose sizes are numbers."""
 
-    def __init__(self, graph: Graph, apart: Collection[int] = (), before: Planner | None = None) -> None:
+    def __init__(
+        self, graph: Graph, apart: Collection[int] = (), before: Planner | None = None, machine: Machine = CPU
+    ) -> None:
         self.graph = graph
+        self.machine = machine if before is None else before.machine
         self.library: dict[int, str] = {}
         self.apart = apart
         """What a library has to do."""
@@ -52,6 +61,8 @@ class Planner(Storing):
         self.jobs: dict[tuple[int, frozenset[int]], Job] = {} if before is None else before.jobs
         """The job of a tensor by the tensors in memory that it reads."""
         self.decisions: list[str] = []
+        self.repeated: list[str] = []
+        """Decisions about what is computed more than once."""
         self.denotations: dict[int, Scalar | Unsupported] = {} if before is None else before.denotations
         self.live = sorted(graph.live())
         self.users = graph.users()
@@ -63,6 +74,8 @@ class Planner(Storing):
     def plan(self) -> Plan:
         """The plan; raises RewrightError where an operator can neither be fused nor run by a library."""
         self._opaque()
+        for position in dense_products(self.graph, self.machine):
+            self._leave(position, WHY)
         self._shared()
         self._rolled()
         self._looked_up()
@@ -79,7 +92,9 @@ class Planner(Storing):
             memory = frozenset(p for p in memory if p in made or not self._is_computed(p))
             reads = {p: {self.base(o) for o in self.graph.nodes[p].operands} for p in self.library}
             kernels = merge_jobs(Reader(self.graph, table, memory, origin), jobs, reads)
-            return Plan(self.graph, table, memory, self._order(kernels), self.decisions)
+            if not self._store_repeated(kernels):
+                self.decisions += self.repeated
+                return Plan(self.graph, table, memory, self._order(kernels), self.decisions)
 
     # --- what is stored
 
@@ -297,6 +312,35 @@ class Planner(Storing):
         if isinstance(self.graph.nodes[root].op, ops.Input) or root in self.library:
             raise RewrightError(f"no plan for {self.graph.nodes[root].op.name} at {self.graph.nodes[root].span}: {why}")
         self._leave(root, why)
+
+    def _store_repeated(self, kernels: Sequence[Kernel]) -> bool:
+        """Store the reduction that kernels compute again at the greatest cost, where storing it is cheaper."""
+        done: dict[int, float] = {}
+        for share in (share for kernel in kernels for share in shares(kernel)):
+            position, _ = self.origin.get(share.value, (None, ()))
+            if position is not None and position not in self.whole and not self._is_given(position):
+                done[position] = done.get(position, 0.0) + share.done
+        nodes = self.graph.nodes
+        once = {p: node_work(self.graph, nodes[p]) for p in done}
+        own = (*self.graph.inputs.values(), *self.graph.outputs.values())
+        most = max(elements(self.graph, p) for p in own)
+        self.repeated = []
+        worth: dict[int, float] = {}
+        for p, work in done.items():
+            few = LARGE if elements(self.graph, p) > most else REPEATED
+            if work > few * once[p]:
+                worth[p] = again_seconds(self.graph, p, work - once[p], self.machine)
+            elif work > REPEATED * once[p]:
+                where = f"{nodes[p].op.name} at {nodes[p].span}"
+                self.repeated.append(f"{where} is computed {work / once[p]:.1f} times: it is too large to be stored")
+        worst = max(worth, key=lambda p: worth[p], default=None)
+        if worst is None or worth[worst] <= 0:
+            return False
+        self.cuts.add(worst)
+        self.whole.add(worst)
+        where, times = f"{nodes[worst].op.name} at {nodes[worst].span}", done[worst] / once[worst]
+        self.decisions.append(f"{where} is stored: it would be computed {times:.0f} times")
+        return True
 
     # --- order
 

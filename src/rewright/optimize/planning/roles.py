@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -199,8 +200,8 @@ class _Arranger:
         """Whether a loop occurs in a factor of sums only, beside another factor that varies with the row."""
         if self.job.sizes[v] == 1 or any(v in e.free for e in self.inner):
             return False
-        if all(v in e.free for e in self.stream):
-            return False
+        if all(v in e.free for e in self.stream) and not self.inner:
+            return False  # a plain product; where its operand is one, that is computed once for all features
         parts = [self.split(e, v) for e in self.stream if v in e.free]
         # The items of a tile are packed once for all rows of a block.
         packed = all(part is not None and (rows is None or rows not in part[1].free) for part in parts)
@@ -251,7 +252,8 @@ class _Arranger:
                 failed.append((e, cut))
         if failed:
             first, why = failed[0]
-            raise Cut(str(why), [e for e, _ in failed if (e.free, e.bound) == (first.free, first.bound)])
+            alike = [cut.values for e, cut in failed if (e.free, e.bound) == (first.free, first.bound)]
+            raise Cut(str(why), dict.fromkeys(e for values in alike for e in values))
         return found
 
     def is_helper(self, e: Expression) -> bool:
@@ -267,6 +269,10 @@ class _Arranger:
         assert bound is not None
         lanes = e.free & self.lanes
         single = bound.kind == "sum" and e.dtype.is_float and len(lanes) == 1
+        inside = reductions(e.arguments[0])
+        is_flat = not any(reductions(x.arguments[0]) for x in inside)
+        if inside and is_flat and sum(map(self.count, inside)) <= self.count(e):
+            raise Cut("a product of tiles would reduce it again for every element", inside)
         if single and rows in e.free and not reductions(e.arguments[0]):
             (lane,) = lanes
             factors = list(products(e.arguments[0]))
@@ -277,6 +283,12 @@ class _Arranger:
                 if first is not None and second is not None and bound.index in second.free:
                     return Product(e, first, second, Loop(bound.index, bound.size))
         raise Cut("a reduction inside of another one", [e])
+
+    def count(self, e: Expression) -> int:
+        """The elements of a reduction, each index that it depends on taken once."""
+        every = reductions(*(s.value for s in self.job.stores))
+        sizes = {x.bound.index: x.bound.size for x in every if x.bound} | dict(self.job.sizes)
+        return math.prod(sizes[name] for name in e.free)
 
     # --- sweeps
 

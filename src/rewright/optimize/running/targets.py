@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -11,7 +11,7 @@ import torch
 
 from rewright.frontends.torch.eager.operators import TORCH
 from rewright.ir.errors import RewrightError
-from rewright.optimize.planning.costs import Machine
+from rewright.optimize.planning.costs import CPU, Machine
 from rewright.optimize.planning.plan import Plan
 from rewright.optimize.printing.cpp.renderer import Source, render, translation_unit
 from rewright.optimize.printing.loops.context import Tiling
@@ -48,9 +48,9 @@ def machine(target: Target) -> Machine:
     if target == "cuda":
         cuda: Any = torch.cuda
         units = int(cuda.get_device_properties(0).multi_processor_count) if cuda.is_available() else 108
-        return Machine("the GPU", units, 1e12, 2e12, 5e-6, 64, 256)
+        return Machine("the GPU", units, 1e12, 2e12, 5e-6, 64, 256, 3e12)
     units = torch.get_num_threads() if target == "cpu" else 1
-    return Machine("the CPU" if target == "cpu" else "torch", units, 4e10, 2e10, 1e-5, 48, 256)
+    return replace(CPU, name="the CPU" if target == "cpu" else "torch", units=units)
 
 
 def print_kernels(target: Target, plan: Plan, small: Plan | None) -> Printed:

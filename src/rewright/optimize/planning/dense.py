@@ -1,0 +1,90 @@
+"""Matrix products that a library computes best, although something could be fused into them.
+
+A kernel multiplies tiles at a share of a library's speed. What it saves is memory: the result of the product, or an
+operand that is computed, is written and read where it is stored. Scores of attention have few multiplications an
+element and are read several times; a hidden layer has hundreds, and is read once.
+"""
+
+from __future__ import annotations
+
+import math
+
+from rewright import ops
+from rewright.analysis.moving import laid_out
+from rewright.ir.graph import Graph
+from rewright.optimize.planning.costs import BYTES, Machine
+
+WHY = "a library multiplies faster than a kernel by more than what is stored for it costs"
+WIDTH = 4
+"""Bytes of an element between a kernel and a library: kernels compute 16 bits in float32."""
+_THROUGH = (ops.Elementwise, ops.Layout)
+
+
+def dense_products(graph: Graph, machine: Machine) -> list[int]:
+    """The matrix products of a graph, whose sizes are numbers, that are a library's on a machine."""
+    users = graph.users()
+    return [p for p in sorted(graph.live()) if _is_dense(graph, users, machine, p)]
+
+
+def _is_dense(graph: Graph, users: list[list[int]], machine: Machine, position: int) -> bool:
+    node = graph.nodes[position]
+    if not isinstance(node.op, ops.DotGeneral) or not node.type.dtype.is_float:
+        return False
+    left = graph.nodes[node.operands[0]].type
+    depth = math.prod(int(str(left.shape[axis])) for axis in node.op.lhs_contracting)
+    operands = [laid_out(graph, p) for p in node.operands]
+    traffic = sum(_bytes(graph, p) for p in (position, *operands)) / machine.bytes
+    exact = 2 * _size(graph, position) * depth / (machine.products * machine.units)
+    lost = max(exact / machine.share, traffic) - max(exact, traffic)
+    stored = _readings(graph, users, position) * _size(graph, position)
+    stored += sum(_writings(graph, p) * _size(graph, p) for p in set(operands) if _is_computed(graph, p))
+    return lost > 2 * WIDTH * stored / machine.bytes
+
+
+def _readings(graph: Graph, users: list[list[int]], position: int) -> int:
+    """How often a result is read that would not be stored: twice where it is reduced and used again."""
+    reduced = used = False
+    seen: set[int] = set()
+    stack = list(users[position])
+    while stack:
+        p = stack.pop()
+        if p in seen:
+            continue
+        seen.add(p)
+        op = graph.nodes[p].op
+        reduced |= isinstance(op, ops.Reduce)
+        used |= not isinstance(op, (ops.Reduce, ops.View))
+        if isinstance(op, _THROUGH):
+            stack.extend(users[p])
+    return 2 if reduced else int(used)
+
+
+def _writings(graph: Graph, position: int) -> int:
+    """How often an operand is gone through that would not be stored: twice where a reduction of it is a part of it."""
+    seen: set[int] = set()
+    stack = [position]
+    while stack:
+        p = stack.pop()
+        if p in seen:
+            continue
+        seen.add(p)
+        node = graph.nodes[p]
+        if isinstance(node.op, ops.Reduce) and _size(graph, node.operands[0]) == _size(graph, position):
+            return 2
+        if isinstance(node.op, (*_THROUGH, ops.Reduce)):
+            stack.extend(node.operands)
+    return 1
+
+
+def _is_computed(graph: Graph, position: int) -> bool:
+    """Whether a tensor is stored for the library alone: what libraries compute, and what is given, is stored anyway."""
+    op = graph.nodes[position].op
+    return not isinstance(op, (ops.Leaf, ops.DotGeneral, ops.Convolution, ops.CustomCall))
+
+
+def _size(graph: Graph, position: int) -> int:
+    return int(str(graph.nodes[position].type.size()))
+
+
+def _bytes(graph: Graph, position: int) -> int:
+    return _size(graph, position) * BYTES.get(graph.nodes[position].type.dtype, 1)
