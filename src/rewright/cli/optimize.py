@@ -31,6 +31,10 @@ def optimize(
     budget: Annotated[
         float, typer.Option(metavar="SECONDS", help="Time for the proof; for each piece of a long program.")
     ] = 5.0,
+    floor: Annotated[
+        bool,
+        typer.Option("--floor/--no-floor", help="Time kernels against eager PyTorch and Inductor, keep the faster."),
+    ] = True,
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON on stdout.")] = False,
 ) -> int:
     """Find fused kernels for a program, and prove them right.
@@ -45,7 +49,7 @@ def optimize(
     progress = Progress()
     graph = Source(progress, guards_queries=True, opaque=True).sequential(program)  # as the Python function captures
     with progress.phase("optimize", f"planning {len(graph):,} nodes"):
-        found = run(graph, target=cast("Any", target), allow=cast("Any", allow), budget=budget)
+        found = run(graph, target=cast("Any", target), allow=cast("Any", allow), budget=budget, floor=floor)
     files = found.emit(emit) if emit is not None else []
     if as_json:
         sys.stdout.write(json.dumps(_document(found, files), indent=2, allow_nan=False) + "\n")
@@ -67,7 +71,9 @@ def summary(found: Optimized) -> str:
     lines = [f"{found.status}: {kernels} kernels, {others} operators left to a library; {found.reason}{found.left_out}"]
     if found.checked is not None:
         lines.append(f"kernels: {found.checked.reason}")
-    return "\n".join(lines)
+    if found.work is not None:
+        lines.append(f"work: {found.work.ratio:.2f} times the operations of the program")
+    return "\n".join([*lines, *(found.floor.lines() if found.floor is not None else [])])
 
 
 def _document(found: Optimized, files: list[Path]) -> dict[str, object]:
@@ -84,5 +90,11 @@ def _document(found: Optimized, files: list[Path]) -> dict[str, object]:
         "identities": list(found.trust.updates),
         "checked": None if checked is None else {"passed": checked.passed, "reason": checked.reason},
         "seconds": {k: round(v, 4) for k, v in found.seconds.items()},
+        "work": None if found.work is None else round(found.work.ratio, 3),
+        "runs": found.runs,
+        "timings": [
+            {"what": t.what, "kept": t.kept, "seconds": dict(t.seconds)}
+            for t in (() if found.floor is None else (found.floor.whole, *found.floor.parts))
+        ],
         "files": [str(path) for path in files],
     }

@@ -15,10 +15,13 @@ from rewright.frontends.torch.capture import capture
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 from rewright.optimize.calls.dispatch import Calls
+from rewright.optimize.floor.measuring import OURS, Floor, measure
+from rewright.optimize.floor.peers import PEERS, Example, Peer
 from rewright.optimize.planning.plan import Plan, widen_storage
 from rewright.optimize.planning.planner import Planner
 from rewright.optimize.planning.preparing import prepare_graph
 from rewright.optimize.planning.splitting import split_plan
+from rewright.optimize.planning.work import Work, work_of
 from rewright.optimize.proving.composing import Known
 from rewright.optimize.proving.laws import laws
 from rewright.optimize.proving.leaving import computed_for, look_ups
@@ -36,6 +39,8 @@ Allow = Literal["proved", "tested"]
 ROUNDS = 3
 """So often a plan is made anew without what is not proved of it."""
 WANT = "for want of a proof"
+FLOOR_SECONDS = 30.0
+"""After so many, no more parts are timed."""
 SMALL_PIECES = 3
 """Pieces of the lanes of a small program, so that what merges them is tested where the program has it."""
 
@@ -64,6 +69,15 @@ class Optimized:
     calls: Calls | None = None
     """What calls of the program depend on besides the values of tensors, and what they return."""
     notes: list[str] = field(default_factory=list[str])
+    work: Work | None = None
+    """Operations of the program, and of the plan."""
+    floor: Floor | None = None
+    """What was timed on this machine, and what runs: kernels, the original program, or what Inductor makes of it."""
+
+    @property
+    def runs(self) -> str:
+        """What a call runs: ``kernels``, ``eager`` for the original program, or ``inductor``."""
+        return "eager" if self.runner is None else OURS if self.floor is None else self.floor.runs
 
     @property
     def certificate(self) -> Any:
@@ -83,8 +97,10 @@ class Optimized:
         """
         if self.original is None:
             return self.run(kwargs)
-        if self.runner is None or self.calls is None:
+        if self.runner is None or self.calls is None or self.runs == "eager":
             return self.original(*args, **kwargs)
+        if self.floor is not None and self.floor.compiled is not None:
+            return self.floor.compiled(*args, **kwargs)
         try:
             found, why = self.calls(self.run, args, kwargs)
         except RewrightError as error:
@@ -122,6 +138,7 @@ def optimize(
     allow: Allow = "proved",
     budget: float = 5.0,
     verify: bool = True,
+    floor: bool | Sequence[Peer] = True,
 ) -> Optimized:
     """Fused kernels for a program, proved to compute what the program computes.
 
@@ -134,14 +151,20 @@ def optimize(
         allow: with ``"tested"`` a plan that agrees with float64 on small inputs is used even where no proof was found.
         budget: seconds for the proof; for each of its pieces where the program is long.
         verify: run the kernels against float64 on small inputs first.
+        floor: time the plan, part by part and as a whole, against eager PyTorch and Inductor, and keep the faster of
+            each; names of these say against which. False: kernels run, however fast they are. Plain torch, the
+            reference, is not timed.
 
     Returns:
-        A callable with the plan, its proof, its code, and the reason where it falls back to the original program.
-        Nothing
-        that the program does wrong or that is not supported raises; what an argument of ``optimize`` does does.
+        A callable with the plan, its proof, its code, and the reason where it falls back to the original program;
+        ``runs`` and ``floor`` say what was fastest. Nothing that the program does wrong or that is not supported
+        raises; what an argument of ``optimize`` does does.
     """
     if allow not in ("proved", "tested"):
         raise RewrightError(f"allow={allow!r} is no such thing; use 'proved' or 'tested'")
+    peers = PEERS if floor is True else tuple(floor or ())
+    if unknown := [name for name in peers if name not in PEERS]:
+        raise RewrightError(f"floor={unknown[0]!r} is no peer; use True, False, or names among {', '.join(PEERS)}")
     original = program.module() if isinstance(program, torch.export.ExportedProgram) else program
     original = original if callable(original) else None
     chosen = targets.choose(target, [v for v in (*args, *(kwargs or {}).values()) if isinstance(v, torch.Tensor)])
@@ -155,6 +178,10 @@ def optimize(
         found.graph, found.domain = prepare_graph(captured), Domain.of(captured)
         seconds["capture"] = time.process_time() - started
         _fill(found, captured, chosen, allow, budget, verify)
+        if found.runner is not None and peers and targets.is_timed(chosen):
+            started = time.monotonic()
+            found.floor = _floor(found, captured, args, kwargs or {}, peers)
+            seconds["floor"] = time.monotonic() - started
     except RewrightError as error:
         found.reason = str(error)
         found.runner = None
@@ -171,12 +198,39 @@ def _capture(program: Any, args: Sequence[Any], kwargs: Mapping[str, Any] | None
     return capture(program, args, kwargs, guards_queries=True, opaque=True)
 
 
+def _floor(
+    found: Optimized, captured: Graph, args: Sequence[Any], kwargs: Mapping[str, Any], peers: Sequence[Peer]
+) -> Floor | None:
+    """What is fastest on this machine; None, with a note, where the program has no values to be timed on."""
+    runner, calls = found.runner, found.calls
+    assert runner is not None
+    try:
+        example = Example.of(captured, found.original, calls, args, kwargs)
+        own, named = example.args, example.kwargs
+
+        def call(chosen: Runner) -> Any:
+            if calls is None:
+                return chosen(example.tensors)
+            value, why = calls(chosen, own, named)
+            if why:
+                raise RewrightError(why)
+            return value
+
+        measured = measure(runner, example, call, peers, FLOOR_SECONDS)
+    except RewrightError as error:
+        found.notes.append(f"nothing was timed: {error}")
+        return None
+    found.runner = measured.runner
+    return measured
+
+
 def _fill(found: Optimized, captured: Graph, target: Target, allow: Allow, budget: float, verify: bool) -> None:
     seconds, graph = found.seconds, found.graph
     assert graph is not None
     started = time.process_time()
     given = None if captured.nodes == graph.nodes else captured
-    planner = Planner(graph)
+    machine = targets.machine(target)
+    planner = Planner(graph, machine=machine)
     found.plan = plan = planner.plan()
     seconds["plan"] = time.process_time() - started
     if not plan.kernels:
@@ -191,7 +245,7 @@ def _fill(found: Optimized, captured: Graph, target: Target, allow: Allow, budge
     cheaper = _cheaper(plan, found.trust, budget)
     seconds["prove"] = found.trust.seconds
     small = small_graph(captured) if verify else None  # as it was given: what was prepared is tested too
-    tiny = Planner(prepare_graph(small)).plan() if small is not None else None
+    tiny = Planner(prepare_graph(small), machine=machine).plan() if small is not None else None
     if cheaper is not None and _build(found, cheaper, target, small, _rewritten_too(tiny)):
         found.trust.updates += _words(found.trust.rules)
     elif cheaper is not None:
@@ -252,6 +306,8 @@ def _build(found: Optimized, plan: Plan, target: Target, small: Graph | None, ti
             found.reason = f"kernels failed on small inputs: {found.checked.reason}"
             return False
     found.plan, found.printed, found.runner = plan, printed, runner
+    assert found.graph is not None
+    found.work = work_of(plan, found.graph)
     return True
 
 

@@ -33,6 +33,10 @@ def explain_result(found: Optimized) -> str:
         lines += ["", "steps"]
         for step in found.plan.steps:
             lines += [f"  library: {step.why}"] if isinstance(step, LibraryStep) else kernel_lines(found.plan, step)
+    if found.work is not None:
+        lines += ["", f"work: {found.work.ratio:.2f} times the operations of the program"]
+    if found.floor is not None:
+        lines += ["", f"speed: {found.runs} run", *(f"  {line}" for line in found.floor.lines())]
     lines += ["", "trust", f"  program = plan: {found.trust.evidence}, {found.trust.reason}"]
     lines += [f"  assuming that {a}" for a in found.trust.assumptions]
     lines += [f"  {u}" for u in found.trust.updates]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -48,6 +49,8 @@ class Calls:
     reached: Reached
     graph: Graph
     """The graph that was captured first."""
+    names: tuple[str, ...] = ()
+    """The parameters, where all of them can be given by position and none is variadic; else nothing."""
     known: list[Known] = field(default_factory=list[Known])
     constants: tuple[torch.Tensor, ...] = ()
     """Tensors that kernels keep."""
@@ -60,7 +63,7 @@ class Calls:
             owners = Owners.of(program, arguments, wrappers=True)
             found = rehearse(program, args, kwargs, _together(program))
             reached = Reached.of(program, owners, found.ran)
-            calls = Calls(program, capture, found.ran, reached, capture(args, kwargs))
+            calls = Calls(program, capture, found.ran, reached, capture(args, kwargs), plain_names(program))
             tensors, state = calls._looked_at(arguments, reached)
             known = Known(calls._guard(reached, state, tensors), found.results)
             _refuse(calls.graph, known, tensors)
@@ -72,7 +75,8 @@ class Calls:
         if why := is_watched():
             return None, why
         try:
-            arguments = arguments_by_name(self.program, args, kwargs)
+            plain = self.names if not kwargs and len(args) == len(self.names) else None
+            arguments = dict(zip(plain, args, strict=True)) if plain else arguments_by_name(self.program, args, kwargs)
         except CaptureError as error:
             return None, str(error)
         reached = self.reached = self.reached.now()
@@ -90,6 +94,10 @@ class Calls:
         held = {item.path: item.tensor for item in reached.state.held}
         with torch.no_grad():
             return results.make(values, tensors | held, self.constants), ""
+
+    def tensors(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, torch.Tensor]:
+        """The tensors that a call has, by name: arguments, parameters and buffers."""
+        return self._looked_at(arguments_by_name(self.program, args, kwargs), self.reached)[0]
 
     def lines(self) -> list[str]:
         """What the kernels are for, and what they return, in words."""
@@ -165,6 +173,17 @@ def arguments_by_name(program: Any, args: Sequence[Any], kwargs: Mapping[str, An
             raise CaptureError(f"the graph takes {len(names)} arguments, and {len(args)} are given; pass each")
         return dict(zip(names, args, strict=True))
     return bind_arguments(program.forward if isinstance(program, torch.nn.Module) else program, args, kwargs)
+
+
+def plain_names(program: Any) -> tuple[str, ...]:
+    """The parameters of a program by name, where each is one argument that may be given by position; else nothing."""
+    try:
+        every = inspect.signature(program.forward if isinstance(program, torch.nn.Module) else program).parameters
+    except (TypeError, ValueError):
+        return ()
+    is_plain = not isinstance(program, torch.fx.GraphModule)
+    is_plain &= all(p.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD for p in every.values())
+    return tuple(every) if is_plain else ()
 
 
 def _together(program: Any) -> Callable[[Ran, Mapping[int, str], Mapping[str, Any]], State]:

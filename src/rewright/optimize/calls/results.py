@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, fields, is_dataclass
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -81,6 +82,12 @@ class Results:
         _check(found)
         return Results(build, tuple(found), sizes)
 
+    @cached_property
+    def shared(self) -> frozenset[str | int]:
+        """The memory that several of the returned tensors lie in."""
+        homes = [leaf.home for leaf in dict.fromkeys(p for p in self.leaves if isinstance(p, Place))]
+        return frozenset(home for home in homes if homes.count(home) > 1)
+
     @property
     def shares(self) -> bool:
         """Whether something returned lies in the memory of an input."""
@@ -93,7 +100,6 @@ class Results:
         used = {value.untyped_storage().data_ptr() for value in (*inputs.values(), *taken)}
         buffers: dict[int, torch.Tensor] = {}
         made: dict[Place, torch.Tensor] = {}
-        shared = [leaf.home for leaf in dict.fromkeys(p for p in self.leaves if isinstance(p, Place))]
         for leaf in self.leaves:
             if not isinstance(leaf, Place) or leaf in made:
                 continue
@@ -103,7 +109,7 @@ class Results:
             value = values[leaf.value].to(leaf.dtype)
             whole = leaf.offset == 0 and value.numel() == self.sizes[leaf.home]
             place = value.untyped_storage().data_ptr()
-            if whole and value.stride() == leaf.strides and shared.count(leaf.home) == 1 and place not in used:
+            if whole and value.stride() == leaf.strides and leaf.home not in self.shared and place not in used:
                 used.add(place)
                 made[leaf] = value
                 continue

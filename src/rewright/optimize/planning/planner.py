@@ -22,6 +22,7 @@ from rewright.optimize.kernel import Kernel, Store
 from rewright.optimize.online.distributing import distribute_sums
 from rewright.optimize.planning.costs import CPU, Machine, again_seconds
 from rewright.optimize.planning.dense import WHY, dense_products
+from rewright.optimize.planning.linear import sum_of
 from rewright.optimize.planning.merging import loaded_tensors, merge_jobs
 from rewright.optimize.planning.plan import KernelStep, LibraryStep, Plan, Step, reads, writes
 from rewright.optimize.planning.reading import DEEP, NotScalar, Places, Reader, TooDeep
@@ -299,6 +300,10 @@ class Planner(Storing):
         if position not in self.library:
             self.library[position] = f"{node.op.name} at {node.span}: {why}"
             self.decisions.append(f"{node.op.name} at {node.span} is left to the library: {why}")
+            biased = sum_of(self.graph, self.users, position) if isinstance(node.op, ops.DotGeneral) else None
+            if biased is not None:
+                where = self.graph.nodes[biased].span
+                self.library.setdefault(biased, f"add at {where}: a library adds a bias as it multiplies")
 
     def _hardest(self, reader: Reader, root: int, value: Expression, why: str) -> None:
         """Store the innermost reduction that is computed anew, or leave the node to a library."""

@@ -53,6 +53,11 @@ def machine(target: Target) -> Machine:
     return replace(CPU, name="the CPU" if target == "cpu" else "torch", units=units)
 
 
+def is_timed(target: Target) -> bool:
+    """Whether times on a target mean something: not those of plain torch, nor of kernels that are interpreted."""
+    return target == "cpu" or (target == "cuda" and torch.cuda.is_available())
+
+
 def print_kernels(target: Target, plan: Plan, small: Plan | None) -> Printed:
     """The code of all kernels, and of those of the small plan that they are tested with."""
     if target == "torch":

@@ -1,0 +1,182 @@
+"""Timing in turns, and what is kept: for each part, and for the whole, the faster of what there is.
+
+Other work on the machine makes a run slower and never faster, so the least of several is compared, and what is compared
+runs in turns.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch.utils import _pytree as pytree
+
+from rewright.optimize.floor.parts import Part, parts_of
+from rewright.optimize.floor.peers import Example, Peer, compile_graph, has_inductor
+from rewright.optimize.running.execution import Other, Runner
+
+Ours = Callable[[Runner], Any]
+ROUNDS, LEAST, MOST = 30, 3, 0.3
+"""At most so many turns, at least so many, and seconds of one contestant after which there are no more."""
+NEAR = 0.98
+"""Something else replaces a kernel where it takes less than this much of its time: less is noise."""
+OURS = "kernels"
+
+
+@dataclass(frozen=True)
+class Timing:
+    """The least seconds of each contestant, and which one is kept; ``what`` was timed."""
+
+    what: str
+    seconds: Mapping[str, float]
+    kept: str
+
+    def __str__(self) -> str:
+        times = ", ".join(f"{name} {1e3 * s:.3f} ms" for name, s in sorted(self.seconds.items(), key=lambda x: x[1]))
+        others = [s for name, s in self.seconds.items() if name != self.kept]
+        by = f", {min(others) / self.seconds[self.kept]:.2f} times as fast as the next" if others else ""
+        return f"{self.what}: {self.kept} is kept ({times}{by})"
+
+
+@dataclass
+class Floor:
+    """What was timed, what runs, and what could not be timed."""
+
+    whole: Timing
+    parts: list[Timing] = field(default_factory=list[Timing])
+    notes: list[str] = field(default_factory=list[str])
+    runner: Runner | None = None
+    """The plan with the faster of each part."""
+    compiled: Callable[..., Any] | None = None
+    """What Inductor made of the whole program, where that is kept."""
+
+    @property
+    def runs(self) -> str:
+        """``kernels``, ``eager`` or ``inductor``."""
+        return self.whole.kept
+
+    def lines(self) -> list[str]:
+        """As text."""
+        return [str(self.whole), *map(str, self.parts), *self.notes]
+
+
+def measure(runner: Runner, example: Example, call: Ours, peers: Sequence[Peer], seconds: float) -> Floor:
+    """Time a plan against its peers, part by part and as a whole, and say what is kept.
+
+    ``call`` is what a user calls, with a runner of the plan. A peer that fails is none, and a note says so. No more
+    parts are timed after so many seconds.
+    """
+    began = time.monotonic()
+    notes: list[str] = []
+    with torch.no_grad(), example.unchanged():
+        contestants: dict[str, Callable[[], Any]] = {}
+        compiled: Callable[..., Any] | None = None
+        if "eager" in peers:
+            contestants["eager"] = example.by_eager()
+        if "inductor" in peers and has_inductor():
+            try:
+                compiled, contestants["inductor"] = example.by_inductor()
+            except Exception as error:  # whatever it cannot compile
+                notes.append(f"Inductor does not compile the program ({type(error).__name__})")
+        parts, others = _measure_parts(runner, example, tuple(contestants), began + seconds, notes)
+        best = Runner(runner.plan, runner.launches, others) if others else runner
+        found = timed({OURS: lambda: call(best), **contestants}, notes)
+    whole = Timing("the program", found, _kept(found))
+    return Floor(whole, parts, notes, best, compiled if whole.kept == "inductor" else None)
+
+
+def _kept(seconds: Mapping[str, float]) -> str:
+    """The fastest; kernels where nothing is faster by more than noise."""
+    best = min(seconds, key=lambda name: seconds[name], default=OURS)
+    return OURS if OURS in seconds and seconds[best] > NEAR * seconds[OURS] else best
+
+
+def _measure_parts(
+    runner: Runner, example: Example, peers: Sequence[str], until: float, notes: list[str]
+) -> tuple[list[Timing], dict[int, Other]]:
+    """For each part of a plan, equal ones once, its kernels against torch's calls and Inductor on the same tensors."""
+    by_first = {part.steps[0]: part for part in parts_of(runner.plan)}
+    values = runner.start(example.tensors)
+    known: dict[str, tuple[str, Callable[..., Sequence[torch.Tensor]] | None]] = {}
+    found: list[Timing] = []
+    others: dict[int, Other] = {}
+    for number in range(len(runner.steps)):
+        part = by_first.get(number)
+        if part is not None and not all(p in values for p in part.given):  # what merges its pieces reads more
+            del by_first[number]
+            part = None
+        if part is not None and part.key not in known and time.monotonic() < until:
+            timing, function = _measure_part(runner, part, dict(values), peers, notes)
+            known[part.key] = timing.kept, function
+            found.append(timing)
+        if part is not None and (function := known.get(part.key, ("", None))[1]) is not None:
+            others[number] = Other(part.steps, part.given, part.made, function)
+        runner.run_step(number, values)
+    late = [part for part in by_first.values() if part.key not in known]
+    if late:
+        notes.append(f"{len(late)} parts were not timed: the time for it was over, and their kernels run")
+    return found, others
+
+
+def _measure_part(
+    runner: Runner, part: Part, values: dict[int, torch.Tensor], peers: Sequence[str], notes: list[str]
+) -> tuple[Timing, Callable[..., Sequence[torch.Tensor]] | None]:
+    given = [values[p] for p in part.given]
+    eager = part.by_torch()
+    functions: dict[str, Callable[..., Sequence[torch.Tensor]]] = {"eager": eager}
+    what = ", ".join(
+        dict.fromkeys(f"{part.plan.graph.nodes[p].op.name} at {part.plan.graph.nodes[p].span}" for p in part.made)
+    )
+    if "inductor" in peers:
+        try:
+            functions["inductor"] = compile_graph(eager, given)
+        except Exception as error:  # whatever it cannot compile
+            notes.append(f"Inductor does not compile {what} ({type(error).__name__})")
+
+    def ours() -> None:
+        for number in part.steps:
+            runner.steps[number](values)
+
+    contestants: dict[str, Callable[[], Any]] = {OURS: ours}
+    contestants |= {name: (lambda f=function: f(*given)) for name, function in functions.items()}
+    seconds = timed(contestants, notes)
+    kept = _kept(seconds)
+    return Timing(what, seconds, kept), functions.get(kept)
+
+
+def timed(
+    contestants: Mapping[str, Callable[[], Any]], notes: list[str], clock: Callable[[], float] = time.perf_counter
+) -> dict[str, float]:
+    """The least seconds of each contestant, which take turns; one that raises is left out, and a note says why."""
+    best: dict[str, float] = {}
+    spent: dict[str, float] = {}
+    left = dict(contestants)
+    for turn in range(ROUNDS + 1):  # the first one warms up
+        for name, call in list(left.items()):
+            started = clock()
+            try:
+                _wait(call())
+            except Exception as error:  # a peer that fails is none
+                notes.append(f"{name} was not timed ({type(error).__name__}: {str(error).partition(chr(10))[0]})")
+                best.pop(name, None)
+                del left[name]
+                continue
+            needed = clock() - started
+            if turn:
+                best[name] = min(best.get(name, needed), needed)
+                spent[name] = spent.get(name, 0.0) + needed
+                if turn >= LEAST and spent[name] > MOST:
+                    del left[name]
+        if not left:
+            break
+    return best
+
+
+def _wait(result: Any) -> None:
+    """Until a GPU has done what was asked of it."""
+    leaves = pytree.tree_leaves(result)
+    if any(isinstance(leaf, torch.Tensor) and leaf.is_cuda for leaf in leaves) or torch.cuda.is_available():
+        torch.cuda.synchronize()

@@ -1,0 +1,134 @@
+"""Parts of a plan, each one kernel or one that was split, as functions of tensors that torch computes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import torch
+
+from rewright import ops
+from rewright.frontends.torch.eager.operators import TORCH, Call, bind, constant
+from rewright.ir.digest import digest
+from rewright.ir.graph import Graph, Node
+from rewright.optimize.planning.plan import KernelStep, Plan, loads
+
+
+@dataclass(frozen=True)
+class Part:
+    """Steps of a plan that compute some of its tensors from others: a kernel, with those that merge its pieces."""
+
+    plan: Plan
+    steps: tuple[int, ...]
+    """Their numbers in the plan."""
+    given: tuple[int, ...]
+    made: tuple[int, ...]
+
+    @cached_property
+    def graph(self) -> Graph:
+        """The same as a program of its own, whose inputs are ``given`` and whose outputs are ``made``, by number."""
+        nodes = self.plan.graph.nodes
+        wanted = sorted(_between(self.plan, self.given, self.made) | set(self.given))
+        place = {position: number for number, position in enumerate(wanted)}
+        made: list[Node] = []
+        for p in wanted:
+            if p in self.given:
+                made.append(Node(ops.Input(f"t{p}", nodes[p].type), (), nodes[p].type))
+            else:
+                made.append(replace(nodes[p], operands=tuple(place[o] for o in nodes[p].operands)))
+        inputs, outputs = {f"t{p}": place[p] for p in self.given}, {f"t{p}": place[p] for p in self.made}
+        return Graph(tuple(made), inputs, outputs, "part")
+
+    @cached_property
+    def key(self) -> str:
+        """Equal for parts that compute the same of tensors of the same types, as those of equal layers."""
+        types = [str(self.plan.graph.nodes[p].type) for p in (*self.given, *self.made)]
+        return "\0".join([digest(self.graph, names=False), *types])
+
+    def by_torch(self) -> Eager:
+        """What torch computes for it, operator by operator."""
+        kinds = [TORCH[self.plan.graph.nodes[p].type.dtype] for p in self.made]
+        return Eager(self.graph, dict(zip((f"t{p}" for p in self.made), kinds, strict=True)))
+
+
+class Eager:
+    """A graph by torch's calls, one for each operator: call it with tensors in the order of its inputs."""
+
+    def __init__(self, graph: Graph, kinds: Mapping[str, torch.dtype] | None = None) -> None:
+        self.inputs = tuple(graph.inputs.values())
+        self.outputs = tuple(graph.outputs.values())
+        self.kinds = [None if kinds is None else kinds[name] for name in graph.outputs]
+        live = sorted(graph.live())
+        self.constants = {p: constant(n) for p in live if ops.is_table((n := graph.nodes[p]).op)}
+        computed = [p for p in live if p not in self.constants and p not in self.inputs]
+        self.steps: list[tuple[int, Call, tuple[int, ...]]] = [
+            (p, bind(graph.nodes[p]), graph.nodes[p].operands) for p in computed
+        ]
+        self.last = _last_uses(self.steps, {*self.outputs, *self.inputs, *self.constants})
+
+    def __call__(self, *tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        """The outputs, contiguous, in their order."""
+        values = {**self.constants, **dict(zip(self.inputs, tensors, strict=True))}
+        for (position, call, operands), gone in zip(self.steps, self.last, strict=True):
+            values[position] = call([values[p] for p in operands])
+            for p in gone:
+                del values[p]
+        found = [values[p] for p in self.outputs]
+        return tuple(
+            (t if kind is None else t.to(kind)).contiguous() for t, kind in zip(found, self.kinds, strict=True)
+        )
+
+
+def parts_of(plan: Plan) -> list[Part]:
+    """The parts of a plan: steps that hand on states of pieces, which are no tensors of the program, are one part.
+
+    A part that torch would have to compute from other tensors than its kernels read is left out.
+    """
+    inputs = {p for p, node in enumerate(plan.graph.nodes) if isinstance(node.op, ops.Input)}
+    states = inputs - set(plan.graph.inputs.values())
+    kernels = {n: step.kernel for n, step in enumerate(plan.steps) if isinstance(step, KernelStep)}
+    stores = {n: {s.tensor for s in kernel.stores} for n, kernel in kernels.items()}
+    found: list[Part] = []
+    for number in kernels:
+        if loads(kernels[number]) & states:
+            continue  # it merges what an earlier one has left in pieces
+        handed = stores[number] & states
+        group = [number, *(n for n in kernels if n != number and handed & loads(kernels[n]))]
+        stored = {t for n in group for t in stores[n]}
+        given = tuple(sorted({p for n in group for p in loads(kernels[n])} - stored))
+        made = tuple(sorted(stored - states))
+        if not any(_is_leaf(plan, p) for p in _between(plan, given, made)):
+            found.append(Part(plan, tuple(group), given, made))
+    return found
+
+
+def _between(plan: Plan, given: Sequence[int], made: Sequence[int]) -> set[int]:
+    """What is computed on the way from some tensors to others, which count."""
+    found: set[int] = set()
+    stack = list(made)
+    while stack:
+        p = stack.pop()
+        if p not in found and p not in given:
+            found.add(p)
+            stack.extend(plan.graph.nodes[p].operands)
+    return found
+
+
+def _is_leaf(plan: Plan, position: int) -> bool:
+    """Whether a tensor is given to the program, or kept for it, and computed from nothing."""
+    op = plan.graph.nodes[position].op
+    return isinstance(op, ops.Input) or ops.is_table(op)
+
+
+def _last_uses(steps: Sequence[tuple[int, Call, tuple[int, ...]]], pinned: set[int]) -> list[list[int]]:
+    """For every step what nothing needs after it."""
+    last: dict[int, int] = {}
+    for number, (position, _, operands) in enumerate(steps):
+        for p in (position, *operands):
+            last[p] = number
+    found: list[list[int]] = [[] for _ in steps]
+    for position, number in last.items():
+        if position not in pinned:
+            found[number].append(position)
+    return found

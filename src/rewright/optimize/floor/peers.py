@@ -1,0 +1,115 @@
+"""The whole program without our kernels: by eager PyTorch, and by Inductor where it is installed and has a compiler."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Any, Literal, cast
+
+import torch
+from torch.fx.experimental.proxy_tensor import make_fx
+
+from rewright.frontends.torch.eager.operators import TORCH, tensor_of
+from rewright.ir.errors import RewrightError
+from rewright.ir.graph import Graph
+from rewright.optimize.calls.dispatch import Calls, arguments_by_name
+from rewright.optimize.calls.results import UPDATED
+from rewright.optimize.floor.parts import Eager
+from rewright.optimize.running.building import compiler
+from rewright.optimize.running.checking import draw
+
+Peer = Literal["eager", "inductor"]
+PEERS: tuple[Peer, ...] = ("eager", "inductor")
+Call = Callable[[], Any]
+"""The program on the arguments that it is timed on."""
+
+
+@dataclass(frozen=True)
+class Example:
+    """A program, and arguments to time it on: its own where they have values, else random ones."""
+
+    graph: Graph
+    original: Callable[..., Any] | None
+    args: tuple[Any, ...]
+    kwargs: Mapping[str, Any]
+    tensors: Mapping[str, torch.Tensor]
+    """The inputs of the graph by name."""
+
+    @staticmethod
+    def of(graph: Graph, program: Any, calls: Calls | None, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Example:
+        """What a program, captured as a graph, is timed on; raises RewrightError where it cannot run."""
+        if calls is None:
+            return Example(graph, None, (), {}, drawn(graph))
+        tensors = calls.tensors(args, kwargs)
+        if all(_has_values(t) for t in tensors.values()):
+            return Example(graph, program, tuple(args), dict(kwargs), tensors)
+        if not isinstance(program, torch.fx.GraphModule):
+            raise RewrightError("its arguments have no values")
+        given = tensors | drawn(graph)
+        names = arguments_by_name(program, args, kwargs)
+        return Example(graph, program, tuple(given[name] for name in names), {}, given)
+
+    def by_eager(self) -> Call:
+        """The program as it is; a graph operator by operator."""
+        if self.original is None:
+            function, given = Eager(self.graph), [self.tensors[name] for name in self.graph.inputs]
+            return lambda: function(*given)
+        original = self.original
+        return lambda: original(*self.args, **self.kwargs)
+
+    def by_inductor(self) -> tuple[Callable[..., Any], Call]:
+        """What Inductor makes of the program, and a call of it."""
+        if self.original is None:
+            given = [self.tensors[name] for name in self.graph.inputs]
+            function = compile_graph(Eager(self.graph), given)
+            return function, lambda: function(*given)
+        if isinstance(self.original, torch.fx.GraphModule):  # which Dynamo has made, and guards
+            compiled = compile_module(self.original, self.args)
+        else:
+            compiled = cast("Any", torch).compile(self.original)
+        return compiled, lambda: compiled(*self.args, **self.kwargs)
+
+    @contextmanager
+    def unchanged(self) -> Generator[None]:
+        """What the program writes to its inputs is undone at the end."""
+        names = [name.removeprefix(UPDATED) for name in self.graph.outputs if name.startswith(UPDATED)]
+        before = {name: self.tensors[name].detach().clone() for name in names}
+        try:
+            yield
+        finally:
+            with torch.no_grad():
+                for name, value in before.items():
+                    self.tensors[name].copy_(value)
+
+
+def drawn(graph: Graph) -> dict[str, torch.Tensor]:
+    """Random inputs of a graph, integers zero or one."""
+    found = draw(graph, 1.0, 0)
+    return {name: tensor_of(v).to(TORCH[graph.nodes[graph.inputs[name]].type.dtype]) for name, v in found.items()}
+
+
+def _has_values(tensor: torch.Tensor) -> bool:
+    return type(tensor) in (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer) and tensor.device.type != "meta"
+
+
+def has_inductor() -> bool:
+    """Whether there is what Inductor needs on a CPU."""
+    return importlib.util.find_spec("torch._inductor") is not None and compiler() is not None
+
+
+def compile_graph(function: Callable[..., Any], given: Sequence[torch.Tensor]) -> Callable[..., Any]:
+    """A function of tensors by Inductor, for such tensors and without guards."""
+    from torch._inductor.compile_fx import compile_fx
+
+    with torch.no_grad():
+        return cast("Callable[..., Any]", compile_fx(make_fx(function)(*given), list(given)))
+
+
+def compile_module(module: torch.fx.GraphModule, given: Sequence[Any]) -> Callable[..., Any]:
+    """A graph of Dynamo's by Inductor, which may change what it is given."""
+    from torch._inductor.compile_fx import compile_fx
+
+    return cast("Callable[..., Any]", compile_fx(deepcopy(module), list(given)))

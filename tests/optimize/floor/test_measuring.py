@@ -1,0 +1,122 @@
+"""What is timed in turns, and what is kept: never something slower than what a user would have had."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import pytest
+import torch
+
+import rewright as rw
+from rewright.ir.errors import RewrightError
+from rewright.optimize.floor import measuring
+from rewright.optimize.floor.measuring import Timing, timed
+from tests.optimize.programs import normal
+
+
+def program(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    """A kernel, a library's product, and a kernel."""
+    return torch.softmax(torch.tanh(x) @ w, -1)
+
+
+ARGS = normal(64, 256), normal(256, 256, seed=1)
+
+
+def clock_of(*ticks: float) -> Callable[[], float]:
+    given = iter(ticks)
+    return lambda: next(given)
+
+
+def seconds(**known: float) -> Callable[..., dict[str, float]]:
+    """Times as if they had been measured; every contestant runs once all the same."""
+
+    def measured(contestants: Mapping[str, Callable[[], Any]], notes: list[str]) -> dict[str, float]:
+        for call in contestants.values():
+            call()
+        return {name: known[name] for name in contestants}
+
+    return measured
+
+
+def test_the_least_of_several_turns_counts_and_the_first_one_does_not() -> None:
+    starts: Iterator[float] = iter([0.0, 9.0, 10.0, 10.4, 20.0, 20.1, 30.0, 30.3])
+    found = timed({"a": lambda: None}, [], lambda: next(starts))
+
+    assert found == {"a": pytest.approx(0.1)}
+
+
+def test_a_contestant_that_raises_is_none_and_a_note_says_why() -> None:
+    notes: list[str] = []
+
+    def fails() -> None:
+        raise ValueError("no such thing\nat all")
+
+    found = timed({"a": lambda: None, "b": fails}, notes)
+
+    assert set(found) == {"a"} and notes == ["b was not timed (ValueError: no such thing)"]
+
+
+@pytest.mark.parametrize(
+    ("known", "runs"),
+    [
+        ({"kernels": 1.0, "eager": 2.0}, "kernels"),
+        ({"kernels": 1.0, "eager": 0.99}, "kernels"),  # as fast, but for noise
+        ({"kernels": 1.0, "eager": 0.5}, "eager"),
+    ],
+)
+def test_the_faster_one_runs_and_the_result_says_which(
+    known: dict[str, float], runs: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(measuring, "timed", seconds(**known))
+    fast = rw.optimize(program, ARGS, target="cpu", floor=["eager"])
+
+    assert fast.status == "proved" and fast.runs == runs, fast.reason
+    assert f"the program: {runs} is kept" in fast.explain()
+    torch.testing.assert_close(fast(*ARGS), program(*ARGS))
+
+
+def test_parts_that_torch_computes_faster_are_left_to_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    def measured(contestants: Mapping[str, Callable[[], Any]], notes: list[str]) -> dict[str, float]:
+        for call in contestants.values():
+            call()
+        whole = len(measured.__dict__.setdefault("seen", [])) == 2
+        measured.__dict__["seen"].append(0)
+        return {"kernels": 1.0, "eager": 2.0 if whole else 0.1}
+
+    monkeypatch.setattr(measuring, "timed", measured)
+    fast = rw.optimize(program, ARGS, target="cpu", floor=["eager"])
+
+    assert fast.runs == "kernels" and fast.floor is not None and fast.runner is not None
+    assert [part.kept for part in fast.floor.parts] == ["eager", "eager"]
+    assert len(fast.runner.others) == 2
+    torch.testing.assert_close(fast(*ARGS), program(*ARGS))
+
+
+def test_what_a_program_writes_is_undone_after_it_was_timed() -> None:
+    norm = torch.nn.BatchNorm1d(8)
+    before = {name: value.clone() for name, value in norm.state_dict().items()}
+    with torch.no_grad():
+        fast = rw.optimize(norm, (normal(16, 8),), target="cpu", floor=["eager"])
+
+    assert fast.floor is not None
+    for name, value in norm.state_dict().items():
+        assert torch.equal(value, before[name])
+
+
+def test_nothing_is_timed_without_values_or_where_nobody_asks() -> None:
+    meta = tuple(t.to("meta") for t in ARGS)
+    assert rw.optimize(program, ARGS, target="cpu", floor=False).floor is None
+    found = rw.optimize(program, meta, target="cpu")
+
+    assert found.floor is None and any("no values" in note for note in found.notes)
+    with pytest.raises(RewrightError, match="floor='tpu' is no peer"):
+        rw.optimize(program, ARGS, floor=["tpu"])  # type: ignore[list-item]
+
+
+def test_a_timing_reads_as_a_sentence() -> None:
+    timing = Timing("the program", {"kernels": 0.001, "eager": 0.002}, "kernels")
+
+    assert str(timing) == (
+        "the program: kernels is kept (kernels 1.000 ms, eager 2.000 ms, 2.00 times as fast as the next)"
+    )
