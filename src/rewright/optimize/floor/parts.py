@@ -9,7 +9,7 @@ from functools import cached_property
 import torch
 
 from rewright import ops
-from rewright.frontends.torch.eager.operators import TORCH, Call, bind, constant
+from rewright.frontends.torch.eager.operators import TORCH, Call, bind_at, constant
 from rewright.ir.digest import digest
 from rewright.ir.graph import Graph, Node
 from rewright.optimize.planning.plan import KernelStep, Plan, loads
@@ -63,7 +63,7 @@ class Eager:
         self.constants = {p: constant(n) for p in live if ops.is_table((n := graph.nodes[p]).op)}
         computed = [p for p in live if p not in self.constants and p not in self.inputs]
         self.steps: list[tuple[int, Call, tuple[int, ...]]] = [
-            (p, bind(graph.nodes[p]), graph.nodes[p].operands) for p in computed
+            (p, bind_at(graph, p), graph.nodes[p].operands) for p in computed
         ]
         self.last = _last_uses(self.steps, {*self.outputs, *self.inputs, *self.constants})
 

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from rewright import ops
-from rewright.frontends.torch.eager.operators import TORCH, Call, bind, constant, numbers
+from rewright.frontends.torch.eager.operators import TORCH, Call, bind_at, constant, numbers
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Node
 from rewright.optimize.kernel import Kernel
@@ -104,7 +104,7 @@ class Runner:
         if position in self._linear:
             call, operands = bind_linear(self.plan.graph, position)
         else:
-            call, operands = bind(node), node.operands
+            call, operands = bind_at(self.plan.graph, position), node.operands
 
         def run(values: Values) -> None:
             values[position] = call([self.view(p, values) for p in operands]).contiguous()
@@ -118,7 +118,7 @@ class Runner:
             return found
         node = self.plan.graph.nodes[position]
         if position not in self._bound:
-            self._bound[position] = bind(node)
+            self._bound[position] = bind_at(self.plan.graph, position)
         return self._bound[position]([self.view(p, values) for p in node.operands])
 
 

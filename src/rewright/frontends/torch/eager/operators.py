@@ -1,145 +1,193 @@
-"""Operators of the IR by torch, on its tensors: those of no kernel, and views."""
+"""Operators of the IR as calls of torch: those of no kernel, and views."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import partial
-from operator import attrgetter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, cast
 
 import numpy as np
 import torch
 
 from rewright import ops
-from rewright.frontends.torch.eager import contraction, indexed, windows
+from rewright.frontends.torch.eager import calls
 from rewright.frontends.torch.lower import foreign
 from rewright.frontends.torch.lower.sizes import TORCH
 from rewright.ir.errors import RewrightError
-from rewright.ir.graph import Node
+from rewright.ir.graph import Graph, Node
 from rewright.ir.types import DType
-from rewright.ops.base import Array, TensorOperator
+from rewright.ops.base import Array, TensorOperator, identity_value
+from rewright.ops.gather import batching_positions
 
-_TORCH: Any = torch  # whose functions of a name have no types
-Call = Callable[[Sequence[torch.Tensor]], torch.Tensor]
-"""An operator on its operands."""
+Shapes = Sequence[Sequence[int]]
+FOREIGN = "foreign"
+"""The name of a call that ``lower.foreign`` has written down."""
+
+
+@dataclass(frozen=True)
+class Call:
+    """An operator as a call: a function of ``calls`` by name, and its arguments, which JSON can hold."""
+
+    name: str
+    """Empty for what runs in NumPy, and cannot be written down."""
+    arguments: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    node: Node | None = None
+    """The operator, where it runs in NumPy."""
+
+    def __call__(self, operands: Sequence[torch.Tensor]) -> torch.Tensor:
+        """The result; raises RewrightError where a read is outside of its tensor."""
+        try:
+            return self.function(*operands, **self.arguments)
+        except IndexError as error:
+            raise RewrightError(f"a gather reads out of range: {error}; give indices within the tensor") from None
+
+    @cached_property
+    def function(self) -> Callable[..., torch.Tensor]:
+        """The function."""
+        if self.node is not None:
+            node = self.node
+            return lambda *operands: _by_numpy(node, operands)
+        return _foreign if self.name == FOREIGN else getattr(calls, self.name)
 
 
 def library(node: Node, operands: Sequence[torch.Tensor]) -> torch.Tensor:
     """An operator by torch, or where torch has no call for it by the operator's own execution on numpy arrays."""
-    return bind(node)(operands)
+    return bind(node, [t.shape for t in operands])(operands)
 
 
-def bind(node: Node) -> Call:
-    """What computes a node, found once for many calls."""
-    op, kind = node.op, TORCH[node.type.dtype]
-    for family, made in _FAMILIES:
-        if isinstance(op, family):
-            return partial(made, node, op, kind)
+def bind_at(graph: Graph, position: int) -> Call:
+    """The call for a node of a graph whose sizes are numbers."""
+    node = graph.nodes[position]
+    return bind(node, [numbers(graph.nodes[p].type.shape) for p in node.operands])
+
+
+def bind(node: Node, shapes: Shapes) -> Call:
+    """The call for a node whose operands have these shapes."""
+    op = node.op
+    made = next((make(node, op, shapes) for family, make in _FAMILIES if isinstance(op, family)), None)
+    if made is not None:
+        return made
     if isinstance(op, ops.CustomCall) and op.target == foreign.TARGET:
-        return lambda x: foreign.run(op, x).to(kind)
+        arguments = {"attributes": [list(a) for a in op.attributes], "result": op.result}
+        return Call(FOREIGN, {**arguments, "kind": _name(node)})
     record = op.record(node.type.dtype) if isinstance(op, ops.Elementwise) else None
     if record is not None and record.code.torch is not None:
-        function = attrgetter(record.code.torch)(_TORCH)
-        return lambda x: function(*x)
-    return partial(_by_numpy, node)
+        return Call("apply", {"function": record.code.torch})
+    return Call("", node=node)
 
 
-# --- by family of operators: of a node, its operator, the dtype of its result, and the operands
+# --- by family: of a node, its operator, and the shapes of its operands
 
 
-def _view(node: Node, op: Any, kind: torch.dtype, x: Sequence[torch.Tensor]) -> torch.Tensor:
+def _view(node: Node, op: Any, shapes: Shapes) -> Call:
     if isinstance(op, ops.Transpose):
-        return x[0].permute(op.permutation)
+        return Call("permute", {"order": list(op.permutation)})
     if isinstance(op, ops.Reshape):
-        return x[0].reshape(numbers(op.shape))
+        return Call("reshape", {"shape": numbers(op.shape)})
     if isinstance(op, ops.BroadcastInDim):
-        return _broadcast(op, x[0])
+        return Call("spread", {"shape": numbers(op.shape), "places": list(op.dimensions)})
     if isinstance(op, ops.Reverse):
-        return x[0].flip(op.dimensions)
-    low, high = numbers(op.start), numbers(op.limit)
-    return x[0][tuple(slice(a, b, s) for a, b, s in zip(low, high, op.stride, strict=True))]
+        return Call("flip", {"axes": list(op.dimensions)})
+    return Call("cut", {"low": numbers(op.start), "high": numbers(op.limit), "steps": list(op.stride)})
 
 
-def _dot(node: Node, op: ops.DotGeneral, kind: torch.dtype, x: Sequence[torch.Tensor]) -> torch.Tensor:
-    # A GPU's products of 16 bits are summed in float32 anyway.
-    is_exact = not any(t.is_cuda for t in x)
-    left, right = (t.to(kind) if is_exact and t.is_floating_point() else t for t in x)
-    return contraction.multiply(op, left, right).to(kind)
+def _dot(node: Node, op: ops.DotGeneral, shapes: Shapes) -> Call:
+    rows, columns = op.free_axes(*map(len, shapes))
+    left, right = [*op.lhs_batch, *rows, *op.lhs_contracting], [*op.rhs_batch, *op.rhs_contracting, *columns]
+    sizes = {"batch": len(op.lhs_batch), "depth": len(op.lhs_contracting)}
+    return Call("multiply", {"left": left, "right": right, **sizes, "kind": _name(node)})
 
 
-def _convolution(node: Node, op: ops.Convolution, kind: torch.dtype, x: Sequence[torch.Tensor]) -> torch.Tensor:
-    found = contraction.convolve(op, *x)
-    return _by_numpy(node, x) if found is None else found
+def _convolution(node: Node, op: ops.Convolution, shapes: Shapes) -> Call | None:
+    if len(shapes[0]) not in (3, 4, 5) or not node.type.dtype.is_float or 0 in (*shapes[0], *shapes[1]):
+        return None  # of integers, and over more axes, torch has none
+    padding = [numbers(pair) for pair in op.padding]
+    steps = {"strides": list(op.strides), "apart": list(op.lhs_dilation), "kernel_apart": list(op.rhs_dilation)}
+    return Call("convolve", {**steps, "padding": padding, "groups": op.feature_groups})
 
 
-def _gather(node: Node, op: ops.Gather, kind: torch.dtype, x: Sequence[torch.Tensor]) -> torch.Tensor:
-    return indexed.gather(op, x[0], x[1], numbers(node.type.shape))
+def _gather(node: Node, op: ops.Gather, shapes: Shapes) -> Call:
+    shape, (axis, *more) = numbers(node.type.shape), (*op.start_index_map, -1)
+    batched = op.operand_batching_dims or op.start_indices_batching_dims
+    vector = {"vector": op.index_vector_dim}
+    kept = op.window_axes(len(shapes[0]))
+    places = dict(zip(op.offset_dims, kept, strict=True))
+    whole = 0 not in shape and len(more) == 1 and not batched and tuple(op.collapsed_slice_dims) == (axis,)
+    if whole and all(op.slice_sizes[a] == shapes[0][a] for a in kept):
+        return Call("take", {"axis": axis, "offsets": list(op.offset_dims), **vector})
+    batching = batching_positions(op.operand_batching_dims, op.start_indices_batching_dims, op.index_vector_dim)
+    follow = _following(len(shape), places, batching)
+    return Call("gather", {"shape": shape, "starts": list(op.start_index_map), **vector, "follow": follow})
 
 
-def _scatter(node: Node, op: ops.Scatter, kind: torch.dtype, x: Sequence[torch.Tensor]) -> torch.Tensor:
-    return indexed.scatter(op, *x)
+def _scatter(node: Node, op: ops.Scatter, shapes: Shapes) -> Call:
+    batching = batching_positions(op.input_batching_dims, op.scatter_indices_batching_dims, op.index_vector_dim)
+    places = dict(zip(op.update_window_dims, op.window_axes(len(shapes[0])), strict=True))
+    follow = _following(len(shapes[2]), places, batching)
+    starts = {"starts": list(op.scatter_dims_to_operand_dims), "vector": op.index_vector_dim}
+    return Call("scatter", {"how": op.kind, **starts, "follow": follow})
 
 
-def _top_k(node: Node, op: ops.TopK, kind: torch.dtype, x: Sequence[torch.Tensor]) -> torch.Tensor:
-    """The k largest elements of every row, or their places, of equal ones the first first: torch's own takes any."""
-    (count,) = numbers((op.k,))
-    if op.result == "values":
-        return torch.topk(x[0], count, dim=-1).values
-    if count == 1 and x[0].shape[-1]:
-        return torch.argmax(x[0], -1, keepdim=True).to(kind)
-    return torch.sort(x[0], dim=-1, descending=True, stable=True).indices[..., :count].to(kind)
+def _following(rank: int, places: Mapping[int, int], batching: Mapping[int, int]) -> list[list[int]]:
+    """By axis of what is read or written, the axis of the tensor that has its index too, and whether it is a batch."""
+    batch = [a for a in range(rank) if a not in places]
+    shared = {batch[number]: axis for axis, number in batching.items()}
+    return [[places.get(a, shared.get(a, -1)), int(a in batch)] for a in range(rank)]
 
 
-def _sort(node: Node, op: ops.Sort, kind: torch.dtype, x: Sequence[torch.Tensor]) -> torch.Tensor:
-    ordered = torch.sort(x[0], dim=op.dimension, descending=op.descending, stable=True)
-    return ordered.values if op.result == "values" else ordered.indices.to(kind)
+def _dynamic_slice(node: Node, op: ops.DynamicSlice, shapes: Shapes) -> Call:
+    return Call("block", {"sizes": numbers(op.sizes)})
 
 
-def _window(node: Node, op: ops.ReduceWindow, kind: torch.dtype, x: Sequence[torch.Tensor]) -> torch.Tensor:
-    found = windows.reduce_window(op, x[0])
-    return _by_numpy(node, x) if found is None else found
+def _dynamic_update(node: Node, op: object, shapes: Shapes) -> Call:
+    return Call("update_block")
 
 
-def _reduce(node: Node, op: ops.Reduce, kind: torch.dtype, x: Sequence[torch.Tensor]) -> torch.Tensor:
-    found = windows.reduce(op, x[0], kind)
-    return _by_numpy(node, x) if found is None else found
+def _top_k(node: Node, op: ops.TopK, shapes: Shapes) -> Call:
+    return Call("top_k", {"count": numbers((op.k,))[0], "result": op.result, "kind": _name(node)})
 
 
-def _pad(node: Node, op: ops.Pad, kind: torch.dtype, x: Sequence[torch.Tensor]) -> torch.Tensor:
-    shape = numbers(node.type.shape)
-    inner, outer = list[slice](), list[slice]()
-    for size, low, between, room in zip(x[0].shape, numbers(op.low), op.interior, shape, strict=True):
-        step = between + 1
-        first = max(0, -(low // step))  # the first element that is not cut off
-        last = min(size - 1, (room - 1 - low) // step)
-        inner.append(slice(first, max(last + 1, first)))
-        outer.append(slice(low + first * step, max(low + last * step + 1, low + first * step), step))
-    found = x[1].expand(shape).clone()
-    found[tuple(outer)] = x[0][tuple(inner)]
-    return found
+def _sort(node: Node, op: ops.Sort, shapes: Shapes) -> Call:
+    order = {"axis": op.dimension, "descending": op.descending}
+    return Call("sort", {**order, "result": op.result, "kind": _name(node)})
 
 
-def _convert(node: Node, op: ops.Convert, kind: torch.dtype, x: Sequence[torch.Tensor]) -> torch.Tensor:
-    return x[0] != 0 if op.dtype is DType.BOOL else x[0].to(kind)
+def _window(node: Node, op: ops.ReduceWindow, shapes: Shapes) -> Call | None:
+    dtype = node.type.dtype
+    if op.kind not in ("sum", "maximum", "minimum") or dtype is DType.BOOL or not shapes[0]:
+        return None
+    if op.is_cumulative(node.type.shape):
+        return Call("running", {"how": op.kind, "axis": next((a for a, s in enumerate(op.window) if s != 1), 0)})
+    padding = [numbers(pair) for pair in op.padding]
+    sizes = {"sizes": numbers(op.window), "strides": list(op.strides), "padding": padding}
+    return Call("windows", {"how": op.kind, **sizes, "identity": identity_value(op.kind, dtype)})
 
 
-def _concatenate(node: Node, op: ops.Concatenate, kind: torch.dtype, x: Sequence[torch.Tensor]) -> torch.Tensor:
-    return torch.cat(list(x), op.dimension)
+def _reduce(node: Node, op: ops.Reduce, shapes: Shapes) -> Call | None:
+    if op.kind in ("and", "or") and node.type.dtype is not DType.BOOL:
+        return None  # of bits, torch has none
+    identity = identity_value(op.kind, node.type.dtype)
+    return Call("reduce", {"how": op.kind, "axes": list(op.dimensions), "identity": identity, "kind": _name(node)})
 
 
-def _clamp(node: Node, op: ops.Clamp, kind: torch.dtype, x: Sequence[torch.Tensor]) -> torch.Tensor:
-    return torch.minimum(torch.maximum(x[1], x[0]), x[2])
+def _pad(node: Node, op: ops.Pad, shapes: Shapes) -> Call:
+    return Call("pad", {"shape": numbers(node.type.shape), "low": numbers(op.low), "between": list(op.interior)})
 
 
-def _dynamic_slice(node: Node, op: ops.DynamicSlice, kind: torch.dtype, x: Sequence[torch.Tensor]) -> torch.Tensor:
-    return indexed.dynamic_slice(op, x)
+def _convert(node: Node, op: ops.Convert, shapes: Shapes) -> Call:
+    return Call("convert", {"kind": _name(node)})
 
 
-def _dynamic_update(node: Node, op: object, kind: torch.dtype, x: Sequence[torch.Tensor]) -> torch.Tensor:
-    return indexed.dynamic_update_slice(x)
+def _concatenate(node: Node, op: ops.Concatenate, shapes: Shapes) -> Call:
+    return Call("concatenate", {"axis": op.dimension})
 
 
-_FAMILIES: tuple[tuple[Any, Callable[..., torch.Tensor]], ...] = (
+def _clamp(node: Node, op: ops.Clamp, shapes: Shapes) -> Call:
+    return Call("clamp")
+
+
+_FAMILIES: tuple[tuple[Any, Callable[..., Call | None]], ...] = (
     ((ops.Transpose, ops.Reshape, ops.BroadcastInDim, ops.Reverse, ops.Slice), _view),
     (ops.DotGeneral, _dot),
     (ops.Convolution, _convolution),
@@ -158,6 +206,15 @@ _FAMILIES: tuple[tuple[Any, Callable[..., torch.Tensor]], ...] = (
 )
 
 
+def _name(node: Node) -> str:
+    return str(TORCH[node.type.dtype]).removeprefix("torch.")
+
+
+def _foreign(*operands: torch.Tensor, attributes: Sequence[Sequence[Any]], result: int, kind: str) -> torch.Tensor:
+    op = ops.CustomCall(foreign.TARGET, tuple((str(k), v) for k, v in attributes), (), result)
+    return foreign.run(op, operands).to(calls.kind_of(kind))
+
+
 def _by_numpy(node: Node, operands: Sequence[torch.Tensor]) -> torch.Tensor:
     """What torch has no call for: reductions of bits, convolutions of integers, and special functions."""
     if not isinstance(node.op, TensorOperator):
@@ -170,14 +227,6 @@ def _by_numpy(node: Node, operands: Sequence[torch.Tensor]) -> torch.Tensor:
 def tensor_of(array: Array) -> torch.Tensor:
     """An array as a tensor of the same shape; NumPy's own contiguous copy of a number would be a list of one."""
     return torch.as_tensor(np.require(array, requirements=["C", "W"]).reshape(np.shape(array)))
-
-
-def _broadcast(op: ops.BroadcastInDim, x: torch.Tensor) -> torch.Tensor:
-    order = sorted(range(x.ndim), key=lambda axis: op.dimensions[axis])
-    shape = [1] * len(op.shape)
-    for axis, place in enumerate(op.dimensions):
-        shape[place] = x.shape[axis]
-    return x.permute(order).reshape(shape).expand(numbers(op.shape))
 
 
 def numbers(shape: Sequence[object]) -> tuple[int, ...]:
