@@ -136,7 +136,7 @@ def _peer(peer: str, name: str, given: attention.Tensors) -> Callable[..., Any] 
         return attention.fused(name)
     if peer == "flex":
         return attention.flex(name, given[0], given[0].shape[2])
-    found = rw.optimize(module, given, floor=False)
+    found = rw.optimize(module, given, floor=False, remember=False)
     if found.runner is None:
         print(f"{name}: {found.reason}")
         return None

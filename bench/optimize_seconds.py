@@ -37,7 +37,7 @@ def main(options: argparse.Namespace) -> None:
     def rows() -> Iterator[Sequence[object]]:
         nonlocal longest
         for name, (program, args) in _examples(options):
-            found = rw.optimize(program, args, target=options.target or "cpu", floor=False)
+            found = rw.optimize(program, args, target=options.target or "cpu", floor=False, remember=False)
             phases = [found.seconds.get(phase, 0.0) for phase in ("capture", "plan", "prove", "build", "check")]
             longest = max(longest, phases[1] + phases[2])
             operators = len(found.graph.nodes) if found.graph is not None else 0

@@ -17,7 +17,7 @@ from tests.optimize.programs import PROGRAMS, normal
 @pytest.fixture(scope="module")
 def causal() -> rw.optimize:  # type: ignore[valid-type]
     program, args = PROGRAMS["causal"]()
-    return rw.optimize(program, args, floor=False)
+    return rw.optimize(program, args, floor=False, remember=False)
 
 
 @pytest.mark.sample(3)
@@ -40,7 +40,7 @@ def test_scalar_functions_are_right_at_their_edges() -> None:
     edges = [0.0, 1e-40, 1e-30, 0.1, 0.624, 0.626, 1.0, 10.0, 88.0, 88.8, 104.0, 1e30, float("inf"), float("nan")]
     x = torch.tensor([*edges, *(-e for e in edges), *normal(100).tolist()])
 
-    found = rw.optimize(program, (x,), floor=False)
+    found = rw.optimize(program, (x,), floor=False, remember=False)
 
     assert found.status == "proved", found.reason
     for mine, expected in zip(found(x), program(x), strict=True):
@@ -50,7 +50,7 @@ def test_scalar_functions_are_right_at_their_edges() -> None:
 def test_softmax_of_many_numbers_sums_to_one() -> None:
     x = normal(3, 5000) * 50
 
-    found = rw.optimize(lambda x: torch.softmax(x, -1), (x,), floor=False)
+    found = rw.optimize(lambda x: torch.softmax(x, -1), (x,), floor=False, remember=False)
 
     assert found.status == "proved"
     torch.testing.assert_close(found(x).sum(-1), torch.ones(3), rtol=1e-5, atol=1e-5)
@@ -62,7 +62,7 @@ def test_integers_and_conditions_are_exact() -> None:
 
     x, y = torch.arange(-12, 12).reshape(4, 6), torch.arange(24).reshape(4, 6) - 7
 
-    found = rw.optimize(program, (x, y), allow="tested", floor=False)
+    found = rw.optimize(program, (x, y), allow="tested", floor=False, remember=False)
 
     assert found.status != "fallback", found.reason
     for mine, expected in zip(found(x, y), program(x, y), strict=True):
@@ -76,7 +76,9 @@ def test_a_query_that_is_no_number_is_not_one_without_keys(target: Target) -> No
     keep[..., 5:] = False
     q, k = normal(1, 2, 6, 16), normal(1, 2, 21, 16, seed=1)
 
-    fast = rw.optimize(torch.nn.functional.scaled_dot_product_attention, (q, k, k, keep), target=target, floor=False)
+    fast = rw.optimize(
+        torch.nn.functional.scaled_dot_product_attention, (q, k, k, keep), target=target, floor=False, remember=False
+    )
     q[0, 1, 2, 3] = float("nan")
 
     assert fast.status == "proved", fast.reason
@@ -90,7 +92,9 @@ def test_a_query_that_is_no_number_is_no_number_whatever_the_width_of_values_is(
     """PyTorch writes such attention out, with zeros inside of its sum where the maximum says that no key is left."""
     args = normal(1, 2, 6, 16), normal(1, 2, 21, 16, seed=1), normal(1, 2, 21, 24, seed=2)
 
-    fast = rw.optimize(torch.nn.functional.scaled_dot_product_attention, args, target=target, floor=False)
+    fast = rw.optimize(
+        torch.nn.functional.scaled_dot_product_attention, args, target=target, floor=False, remember=False
+    )
     args[0][0, 1, 2, 3] = float("nan")
 
     assert fast.status == "proved", fast.reason
@@ -106,7 +110,7 @@ def test_a_query_whose_scores_are_all_minus_infinity_gets_zero_without_a_mask_to
     q, k = normal(1, 1, 5, 16).abs(), -normal(1, 1, 5, 16, seed=1).abs()
     q[0, 0, 3, 3] = float("inf")
 
-    found = rw.optimize(program, (q, k), target=target, floor=False)
+    found = rw.optimize(program, (q, k), target=target, floor=False, remember=False)
 
     assert found.status == "proved", found.reason
     assert not found(q, k)[0, 0, 3].any()
@@ -117,7 +121,7 @@ def test_the_logarithm_of_a_sum_of_exponentials_may_be_infinite(target: Target) 
     inf, nan = float("inf"), float("nan")
     x = torch.tensor([[1.0, 2, 3], [inf, 1, 2], [-inf, -inf, -inf], [nan, 1, inf], [-inf, 2, -inf], [inf, -inf, inf]])
 
-    found = rw.optimize(lambda x: torch.logsumexp(x, -1), (x,), target=target, floor=False)
+    found = rw.optimize(lambda x: torch.logsumexp(x, -1), (x,), target=target, floor=False, remember=False)
 
     assert found.status == "proved", found.reason
     torch.testing.assert_close(found(x), torch.logsumexp(x, -1), equal_nan=True)
@@ -129,7 +133,7 @@ def test_a_score_that_is_computed_again_is_no_larger_than_the_maximum_of_scores(
     args = tuple(normal(1, 1, 700, 32, seed=s) * 30 for s in range(3))
     exact, own = program(*(a.double() for a in args))[1], program(*args)[1]
 
-    found = rw.optimize(program, args, target="cpu", floor=False)
+    found = rw.optimize(program, args, target="cpu", floor=False, remember=False)
 
     assert found.status == "proved", found.reason
     assert (found(*args)[1].double() - exact).abs().max() <= 3 * (own.double() - exact).abs().max()
@@ -138,7 +142,7 @@ def test_a_score_that_is_computed_again_is_no_larger_than_the_maximum_of_scores(
 def test_sums_of_many_numbers_keep_their_digits() -> None:
     x = normal(3, 200_000).abs()
 
-    found = rw.optimize(lambda x: (x.sum(-1), (1000 * x).var(-1)), (x,), target="cpu", floor=False)
+    found = rw.optimize(lambda x: (x.sum(-1), (1000 * x).var(-1)), (x,), target="cpu", floor=False, remember=False)
 
     assert found.status == "proved", found.reason
     for mine, expected in zip(found(x), (x.double().sum(-1), (1000 * x.double()).var(-1)), strict=True):
@@ -154,7 +158,7 @@ def test_a_mask_that_makes_weights_no_number_compiles() -> None:
 
     x, v = torch.randn(5, 70), torch.randn(70, 8)
 
-    optimized = rw.optimize(program, (x, v), target="cpu", floor=False)
+    optimized = rw.optimize(program, (x, v), target="cpu", floor=False, remember=False)
 
     assert optimized.status == "proved", optimized.reason
     torch.testing.assert_close(optimized(x, v), program(x, v), equal_nan=True)
@@ -172,7 +176,7 @@ def test_rows_of_nothing_but_infinity_are_no_number_where_the_program_has_none(t
 
     x, v = normal(5, 130), normal(130, 8, seed=1)
     x[1], x[2, :100], x[3, 7] = -torch.inf, -torch.inf, torch.nan
-    found = rw.optimize(program, (x, v), target=target, floor=False)
+    found = rw.optimize(program, (x, v), target=target, floor=False, remember=False)
     assert found.status == "proved" and found.plan is not None, found.reason
     run = found.run
     if pieces:
@@ -195,7 +199,7 @@ def test_functions_of_infinity_and_floors_of_quotients_are_those_of_pytorch(targ
     a, b = torch.cat([tenths, torch.tensor([5.0, 0.0, -1.0, torch.inf])]), torch.full((85,), 0.1)
     b[-4:] = torch.tensor([0.0, 0.0, torch.inf, 1.0])
 
-    found = rw.optimize(program, (x, a, b), target=target, floor=False)
+    found = rw.optimize(program, (x, a, b), target=target, floor=False, remember=False)
 
     assert found.status == "proved", found.reason
     for mine, own in zip(found(x, a, b), program(x, a, b), strict=True):
@@ -208,7 +212,7 @@ def test_a_quotient_by_what_all_rows_share_may_be_in_a_sum_that_others_follow(ta
         weighed = x.roll(1, 1) * torch.softmax(x, 1)  # the divisor belongs to a column
         return torch.nn.functional.layer_norm(weighed, (8,))
 
-    found = rw.optimize(program, (normal(2, 9, 8),), target=target, floor=False)
+    found = rw.optimize(program, (normal(2, 9, 8),), target=target, floor=False, remember=False)
 
     assert found.status == "proved", found.reason
     torch.testing.assert_close(found(normal(2, 9, 8)), program(normal(2, 9, 8)), atol=1e-5, rtol=1e-4)
@@ -226,7 +230,7 @@ def test_a_scale_that_is_a_tensor_makes_no_kernel_wider_than_the_others(target: 
 
     args = normal(1, 2, 40, 16) * 3, normal(1, 2, 40, 16, seed=1) * 3, torch.tensor(0.37, dtype=dtype)
 
-    found = rw.optimize(program, args, target=target, floor=False)
+    found = rw.optimize(program, args, target=target, floor=False, remember=False)
 
     assert found.status == "proved", found.reason
     for mine, expected in zip(found(*args), program(*(a.double() for a in args)), strict=True):

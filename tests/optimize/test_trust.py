@@ -70,7 +70,7 @@ def test_what_cannot_be_captured_falls_back_with_one_line() -> None:
 
     x = normal(4)
 
-    found = rw.optimize(program, (x,), floor=False)
+    found = rw.optimize(program, (x,), floor=False, remember=False)
 
     assert found.status == "fallback" and "\n" not in found.reason and "test_trust.py" in found.reason
     torch.testing.assert_close(found(x), program(x))
@@ -106,7 +106,7 @@ def test_wrong_words_are_errors_of_one_line() -> None:
 
 def test_explanation_and_code_are_written(tmp_path: Path) -> None:
     program, args = PROGRAMS["causal"]()
-    found = rw.optimize(program, args, floor=False)
+    found = rw.optimize(program, args, floor=False, remember=False)
 
     files = {path.name: path.read_text() for path in found.emit(tmp_path) if path.suffix != ".gz"}
 
@@ -120,7 +120,7 @@ def test_no_compiler_is_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(building, "compiler", lambda: None)
 
-    found = rw.optimize(torch.exp, (normal(3),), target="cpu", floor=False)
+    found = rw.optimize(torch.exp, (normal(3),), target="cpu", floor=False, remember=False)
 
     assert found.status == "fallback" and "no C++ compiler" in found.reason
 

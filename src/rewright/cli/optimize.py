@@ -35,6 +35,12 @@ def optimize(
         bool,
         typer.Option("--floor/--no-floor", help="Time kernels against eager PyTorch and Inductor, keep the faster."),
     ] = True,
+    remember: Annotated[
+        bool, typer.Option("--remember/--forget", help="Keep the result, and take it from where it was kept.")
+    ] = True,
+    package: Annotated[
+        Path | None, typer.Option("--package", metavar="DIR", help="Write kernels there that PyTorch alone runs.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON on stdout.")] = False,
 ) -> int:
     """Find fused kernels for a program, and prove them right.
@@ -49,8 +55,11 @@ def optimize(
     progress = Progress()
     graph = Source(progress, guards_queries=True, opaque=True).sequential(program)  # as the Python function captures
     with progress.phase("optimize", f"planning {len(graph):,} nodes"):
-        found = run(graph, target=cast("Any", target), allow=cast("Any", allow), budget=budget, floor=floor)
+        found = run(
+            graph, target=cast("Any", target), allow=cast("Any", allow), budget=budget, floor=floor, remember=remember
+        )
     files = found.emit(emit) if emit is not None else []
+    files += found.package(package) if package is not None else []
     if as_json:
         sys.stdout.write(json.dumps(_document(found, files), indent=2, allow_nan=False) + "\n")
         return STATUS[found.status]
@@ -64,10 +73,9 @@ def optimize(
 
 def summary(found: Optimized) -> str:
     """A few lines: what came out, and how it is known to be right."""
-    if found.plan is None or found.runner is None:
+    if found.runner is None:
         return f"fallback: {found.reason}{found.left_out}"
-    kernels = len(found.plan.kernels)
-    others = len(found.plan.steps) - kernels
+    kernels, others = found.counts
     lines = [f"{found.status}: {kernels} kernels, {others} operators left to a library; {found.reason}{found.left_out}"]
     if found.checked is not None:
         lines.append(f"kernels: {found.checked.reason}")
@@ -83,8 +91,9 @@ def _document(found: Optimized, files: list[Path]) -> dict[str, object]:
         "schema": 1,
         "status": found.status,
         "reason": found.reason,
-        "kernels": 0 if plan is None else len(plan.kernels),
-        "library": 0 if plan is None else len(plan.steps) - len(plan.kernels),
+        "kernels": found.counts[0],
+        "library": found.counts[1],
+        "remembered": found.entry is not None,
         "decisions": [] if plan is None else list(plan.decisions),
         "evidence": found.trust.evidence,
         "identities": list(found.trust.updates),

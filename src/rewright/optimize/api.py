@@ -16,7 +16,7 @@ from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 from rewright.optimize.calls.dispatch import Calls
 from rewright.optimize.floor.measuring import OURS, Floor, measure
-from rewright.optimize.floor.peers import PEERS, Example, Peer
+from rewright.optimize.floor.peers import PEERS, Example, Peer, compile_program
 from rewright.optimize.planning.plan import Plan, widen_storage
 from rewright.optimize.planning.planner import Planner
 from rewright.optimize.planning.preparing import prepare_graph
@@ -28,12 +28,16 @@ from rewright.optimize.proving.leaving import computed_for, look_ups
 from rewright.optimize.proving.proofs import LEAST, Trust, trust, unproved_identity
 from rewright.optimize.proving.rewrite_proofs import unproved_rewrite
 from rewright.optimize.proving.rewriting import rewritten
-from rewright.optimize.report import emit_files, explain_result
+from rewright.optimize.remembered.cache import keep, key_of, recall
+from rewright.optimize.remembered.entry import Entry
+from rewright.optimize.remembered.package import write_package
+from rewright.optimize.report import CERTIFICATE, emit_files, explain_result
 from rewright.optimize.running import targets
 from rewright.optimize.running.checking import Checked, check, small_graph
 from rewright.optimize.running.execution import Runner
 from rewright.optimize.running.targets import Printed, Target
 from rewright.optimize.scalars.domains import Domain
+from rewright.proof.certificate import Certificate
 
 Allow = Literal["proved", "tested"]
 ROUNDS = 3
@@ -62,7 +66,7 @@ class Optimized:
     printed: Printed | None = None
     seconds: dict[str, float] = field(default_factory=dict[str, float])
     """By phase: of the processor for ``capture``, ``plan`` and ``prove``, by the clock for ``build`` and ``check``."""
-    runner: Runner | None = None
+    runner: Callable[[Mapping[str, torch.Tensor]], dict[str, torch.Tensor]] | None = None
     original: Callable[..., Any] | None = None
     domain: Domain | None = None
     """Where the program is defined, as far as that depends on values."""
@@ -72,17 +76,27 @@ class Optimized:
     work: Work | None = None
     """Operations of the program, and of the plan."""
     floor: Floor | None = None
-    """What was timed on this machine, and what runs: kernels, the original program, or what Inductor makes of it."""
-
-    @property
-    def runs(self) -> str:
-        """What a call runs: ``kernels``, ``eager`` for the original program, or ``inductor``."""
-        return "eager" if self.runner is None else OURS if self.floor is None else self.floor.runs
+    """What was timed on this machine."""
+    runs: str = "eager"
+    """What a call runs: ``kernels``, ``eager`` for the original program, or ``inductor`` for what that makes of it."""
+    compiled: Callable[..., Any] | None = None
+    """What Inductor made of the program, where that runs."""
+    entry: Entry | None = None
+    """Where it was remembered from; then there is no plan, and what was said of it is in files."""
 
     @property
     def certificate(self) -> Any:
         """The certificate that the plan's graph is the program, where the engine of ``refine`` found one."""
+        if self.entry is not None and (self.entry.folder / CERTIFICATE).exists():
+            return Certificate.load(self.entry.folder / CERTIFICATE)
         return self.trust.certificate
+
+    @property
+    def counts(self) -> tuple[int, int]:
+        """How many kernels there are, and how many operators that are a library's."""
+        if self.entry is not None:
+            return len(self.entry.document["kernels"]), self.entry.document["library"]
+        return (0, 0) if self.plan is None else (len(self.plan.kernels), len(self.plan.steps) - len(self.plan.kernels))
 
     @property
     def left_out(self) -> str:
@@ -99,8 +113,9 @@ class Optimized:
             return self.run(kwargs)
         if self.runner is None or self.calls is None or self.runs == "eager":
             return self.original(*args, **kwargs)
-        if self.floor is not None and self.floor.compiled is not None:
-            return self.floor.compiled(*args, **kwargs)
+        if self.runs == "inductor":
+            self.compiled = self.compiled or compile_program(self.original, args)
+            return self.compiled(*args, **kwargs)
         try:
             found, why = self.calls(self.run, args, kwargs)
         except RewrightError as error:
@@ -118,11 +133,21 @@ class Optimized:
         with torch.no_grad():
             if self.domain is not None and (why := self.domain.violation(inputs)):
                 raise RewrightError(why)
-            return self.runner(inputs)
+            try:
+                return self.runner(inputs)
+            except ValueError as error:
+                raise RewrightError(str(error)) from None
 
     def explain(self) -> str:
         """Properties, decisions, kernels and proofs, as text."""
         return explain_result(self)
+
+    def package(self, folder: str | Path) -> list[Path]:
+        """Write the kernels as a package that PyTorch alone runs, with its certificate; returns the files.
+
+        Raises RewrightError where there are no kernels, or where a call of the program cannot be written down.
+        """
+        return write_package(self, Path(folder))
 
     def emit(self, folder: str | Path) -> list[Path]:
         """Write the generated code and the explanation; returns the files."""
@@ -139,6 +164,7 @@ def optimize(
     budget: float = 5.0,
     verify: bool = True,
     floor: bool | Sequence[Peer] = True,
+    remember: bool = True,
 ) -> Optimized:
     """Fused kernels for a program, proved to compute what the program computes.
 
@@ -154,6 +180,8 @@ def optimize(
         floor: time the plan, part by part and as a whole, against eager PyTorch and Inductor, and keep the faster of
             each; names of these say against which. False: kernels run, however fast they are. Plain torch, the
             reference, is not timed.
+        remember: keep kernels for the CPU, with the proof, in the user's cache, and take them from there where the
+            same program was optimised before on this machine.
 
     Returns:
         A callable with the plan, its proof, its code, and the reason where it falls back to the original program;
@@ -177,11 +205,19 @@ def optimize(
         captured = found.calls.graph if found.calls is not None else _capture(program, args, kwargs)
         found.graph, found.domain = prepare_graph(captured), Domain.of(captured)
         seconds["capture"] = time.process_time() - started
+        key = key_of(captured, chosen, (allow, verify, peers)) if remember and chosen == "cpu" else ""
+        if key and (entry := recall(key)) is not None:
+            _restore(found, entry)
+            return found
         _fill(found, captured, chosen, allow, budget, verify)
-        if found.runner is not None and peers and targets.is_timed(chosen):
+        if found.runner is not None:
+            found.runs = OURS
+        if isinstance(found.runner, Runner) and peers and targets.is_timed(chosen):
             started = time.monotonic()
-            found.floor = _floor(found, captured, args, kwargs or {}, peers)
+            _measure(found, found.runner, captured, args, kwargs or {}, peers)
             seconds["floor"] = time.monotonic() - started
+        if key and found.runner is not None:
+            keep(key, found)
     except RewrightError as error:
         found.reason = str(error)
         found.runner = None
@@ -198,12 +234,25 @@ def _capture(program: Any, args: Sequence[Any], kwargs: Mapping[str, Any] | None
     return capture(program, args, kwargs, guards_queries=True, opaque=True)
 
 
-def _floor(
-    found: Optimized, captured: Graph, args: Sequence[Any], kwargs: Mapping[str, Any], peers: Sequence[Peer]
-) -> Floor | None:
-    """What is fastest on this machine; None, with a note, where the program has no values to be timed on."""
-    runner, calls = found.runner, found.calls
-    assert runner is not None
+def _restore(found: Optimized, entry: Entry) -> None:
+    """Fill in what was remembered."""
+    said = entry.document
+    found.status, found.reason, found.runs = said["status"], said["reason"], said["runs"]
+    found.trust = Trust(said["evidence"], said["reason"], assumptions=tuple(said["assumptions"]))
+    found.work = None if said["work"] is None else Work(*said["work"])
+    found.runner, found.entry = entry.runner(), entry
+
+
+def _measure(
+    found: Optimized,
+    runner: Runner,
+    captured: Graph,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    peers: Sequence[Peer],
+) -> None:
+    """Find out what is fastest on this machine; a note says where the program has no values to be timed on."""
+    calls = found.calls
     try:
         example = Example.of(captured, found.original, calls, args, kwargs)
         own, named = example.args, example.kwargs
@@ -216,12 +265,11 @@ def _floor(
                 raise RewrightError(why)
             return value
 
-        measured = measure(runner, example, call, peers, FLOOR_SECONDS)
+        found.floor = measured = measure(runner, example, call, peers, FLOOR_SECONDS)
     except RewrightError as error:
         found.notes.append(f"nothing was timed: {error}")
-        return None
-    found.runner = measured.runner
-    return measured
+        return
+    found.runner, found.runs, found.compiled = measured.runner, measured.runs, measured.compiled
 
 
 def _fill(found: Optimized, captured: Graph, target: Target, allow: Allow, budget: float, verify: bool) -> None:
@@ -295,7 +343,7 @@ def _build(found: Optimized, plan: Plan, target: Target, small: Graph | None, ti
         tiny = None if tiny is None else split_plan(tiny, machine, SMALL_PIECES)
     stored, small_stored = widen_storage(plan), None if tiny is None else widen_storage(tiny)
     printed = targets.print_kernels(target, stored, small_stored)
-    runner, small_runner = targets.runners(target, stored, small_stored, printed)
+    runner, small_runner, printed = targets.runners(target, stored, small_stored, printed)
     seconds = found.seconds
     seconds["build"] = seconds.get("build", 0.0) + time.monotonic() - started
     if small is not None and small_runner is not None:

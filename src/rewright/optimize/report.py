@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,8 +20,16 @@ if TYPE_CHECKING:
     from rewright.optimize.api import Optimized
 
 
+CERTIFICATE = "certificate.json.gz"
+"""The file of the certificate, for ``rewright audit``."""
+KEPT = ("explanation.txt", "kernels.cpp", CERTIFICATE, "program.json", "plan.json")
+"""The files of a folder that are for people."""
+
+
 def explain_result(found: Optimized) -> str:
     """All that is known of an optimised program, as text."""
+    if found.entry is not None:
+        return f"{found.entry.text('explanation.txt').rstrip()}\nremembered: it was not planned and proved again"
     lines = [f"status: {found.status}", f"reason: {found.reason}" if found.reason else ""]
     if found.graph is not None:
         lines += ["", "properties", *property_lines(found.graph)]
@@ -128,6 +137,9 @@ def emit_files(found: Optimized, folder: Path) -> list[Path]:
 
 def _emit(found: Optimized, folder: Path) -> list[Path]:
     folder.mkdir(parents=True, exist_ok=True)
+    if found.entry is not None:
+        kept = [found.entry.folder / name for name in KEPT if (found.entry.folder / name).exists()]
+        return [Path(shutil.copy(path, folder)) for path in kept]
     files = {"explanation.txt": found.explain() + "\n", **(found.printed.files if found.printed is not None else {})}
     paths: list[Path] = []
     for name, text in files.items():
@@ -136,9 +148,9 @@ def _emit(found: Optimized, folder: Path) -> list[Path]:
         paths.append(path)
     if found.certificate is not None and found.trust.program is not None and found.trust.graph is not None:
         text = "" if found.calls is None else "\n".join(line for line in found.calls.lines() if line)
-        replace(found.certificate, calls=tuple(text.splitlines())).save(folder / "certificate.json.gz")
+        replace(found.certificate, calls=tuple(text.splitlines())).save(folder / CERTIFICATE)
         said = {KEY: text} if text else {}
         for graph, name in ((found.trust.program, "program.json"), (found.trust.graph, "plan.json")):
             save(replace(graph, metadata=graph.metadata | said), folder / name)
-        paths += [folder / name for name in ("certificate.json.gz", "program.json", "plan.json")]
+        paths += [folder / name for name in (CERTIFICATE, "program.json", "plan.json")]
     return paths

@@ -69,7 +69,7 @@ def test_the_faster_one_runs_and_the_result_says_which(
     known: dict[str, float], runs: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(measuring, "timed", seconds(**known))
-    fast = rw.optimize(program, ARGS, target="cpu", floor=["eager"])
+    fast = rw.optimize(program, ARGS, target="cpu", floor=["eager"], remember=False)
 
     assert fast.status == "proved" and fast.runs == runs, fast.reason
     assert f"the program: {runs} is kept" in fast.explain()
@@ -85,7 +85,7 @@ def test_parts_that_torch_computes_faster_are_left_to_it(monkeypatch: pytest.Mon
         return {"kernels": 1.0, "eager": 2.0 if whole else 0.1}
 
     monkeypatch.setattr(measuring, "timed", measured)
-    fast = rw.optimize(program, ARGS, target="cpu", floor=["eager"])
+    fast = rw.optimize(program, ARGS, target="cpu", floor=["eager"], remember=False)
 
     assert fast.runs == "kernels" and fast.floor is not None and fast.runner is not None
     assert [part.kept for part in fast.floor.parts] == ["eager", "eager"]
@@ -97,7 +97,7 @@ def test_what_a_program_writes_is_undone_after_it_was_timed() -> None:
     norm = torch.nn.BatchNorm1d(8)
     before = {name: value.clone() for name, value in norm.state_dict().items()}
     with torch.no_grad():
-        fast = rw.optimize(norm, (normal(16, 8),), target="cpu", floor=["eager"])
+        fast = rw.optimize(norm, (normal(16, 8),), target="cpu", floor=["eager"], remember=False)
 
     assert fast.floor is not None
     for name, value in norm.state_dict().items():
@@ -106,8 +106,8 @@ def test_what_a_program_writes_is_undone_after_it_was_timed() -> None:
 
 def test_nothing_is_timed_without_values_or_where_nobody_asks() -> None:
     meta = tuple(t.to("meta") for t in ARGS)
-    assert rw.optimize(program, ARGS, target="cpu", floor=False).floor is None
-    found = rw.optimize(program, meta, target="cpu")
+    assert rw.optimize(program, ARGS, target="cpu", floor=False, remember=False).floor is None
+    found = rw.optimize(program, meta, target="cpu", remember=False)
 
     assert found.floor is None and any("no values" in note for note in found.notes)
     with pytest.raises(RewrightError, match="floor='tpu' is no peer"):

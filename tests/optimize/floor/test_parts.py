@@ -28,7 +28,7 @@ def test_torch_computes_for_every_part_what_its_kernels_do(name: str, is_split: 
     runner = reference.runner(plan)
     parts = {part.steps[0]: part for part in parts_of(plan)}
     assert parts
-    values = runner.start(dict(zip(captured.inputs, args, strict=True)))
+    values = runner.bare.start(dict(zip(captured.inputs, args, strict=True)))
 
     for number in range(len(plan.steps)):
         expected = None
@@ -37,11 +37,11 @@ def test_torch_computes_for_every_part_what_its_kernels_do(name: str, is_split: 
         kept = dict(values)
         if expected is not None:
             for step in parts[number].steps:
-                runner.steps[step](kept)
+                runner.bare.steps[step](kept)
             for position, value in zip(parts[number].made, expected, strict=True):
                 assert value.dtype == kept[position].dtype
                 torch.testing.assert_close(value, kept[position], rtol=1e-3, atol=1e-4)
-        runner.run_step(number, values)
+        runner.bare.run_step(number, values)
 
 
 def test_parts_of_equal_layers_have_one_key() -> None:

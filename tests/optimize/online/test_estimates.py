@@ -243,7 +243,7 @@ def rows(offset: float) -> torch.Tensor:
 def test_a_moment_is_one_pass(program: Program, target: str) -> None:
     x = rows(0.5)
 
-    optimized = optimize(program, (x,), target=target, floor=False)
+    optimized = optimize(program, (x,), target=target, floor=False, remember=False)
 
     assert optimized.status == "proved", optimized.reason
     assert optimized.plan is not None and [len(k.sweeps) for k in optimized.plan.kernels] == [1]
@@ -293,7 +293,7 @@ def test_a_variance_far_from_zero_has_the_error_of_two_passes() -> None:
 
     x = rows(2000.0)
 
-    optimized = optimize(variances, (x,), target="cpu", floor=False)
+    optimized = optimize(variances, (x,), target="cpu", floor=False, remember=False)
 
     assert optimized.status == "proved", optimized.reason
     for mine, eager, exact in zip(optimized(x), variances(x), variances(x.double()), strict=True):
@@ -320,7 +320,7 @@ def test_layer_normalisation_reads_its_rows_twice(target: str, offset: float) ->
     module = Normalised(777).requires_grad_(False)
     args = torch.randn(5, 777) + offset, torch.randn(5, 777)
 
-    optimized = optimize(module, args, target=target, floor=False)
+    optimized = optimize(module, args, target=target, floor=False, remember=False)
 
     assert optimized.status == "proved"
     text = optimized.explain()
@@ -354,7 +354,7 @@ def test_no_tile_is_skipped_whose_elements_an_estimate_counts(target: str) -> No
     torch.manual_seed(0)
     x = torch.randn(300, 300) + 1
 
-    optimized = optimize(program, (x,), target=target, floor=False)
+    optimized = optimize(program, (x,), target=target, floor=False, remember=False)
 
     assert "follows the running sum" in optimized.explain()
     torch.testing.assert_close(optimized(x), program(x), rtol=1e-5, atol=1e-4)
@@ -420,7 +420,7 @@ def test_the_mean_of_rows_far_from_zero_is_the_nearest_number(target: targets.Ta
 
     x = torch.randn(40, 3000, generator=torch.Generator().manual_seed(0)) + 1000
 
-    optimized = optimize(deviations, (x,), target=target, floor=False)
+    optimized = optimize(deviations, (x,), target=target, floor=False, remember=False)
 
     error = (optimized(x).double() - deviations(x.double())).abs().max()
     assert optimized.status == "proved"

@@ -115,7 +115,7 @@ def test_a_loss_is_one_pass(program: Program, target: str) -> None:
     x[2] = x[2].sort().values * 20  # the maximum rises in every tile
     exact = program(x.double())
 
-    optimized = optimize(program, (x,), target=target, floor=False)
+    optimized = optimize(program, (x,), target=target, floor=False, remember=False)
 
     assert optimized.status == "proved", optimized.reason
     assert optimized.plan is not None and [len(k.sweeps) for k in optimized.plan.kernels] == [1]
@@ -127,7 +127,7 @@ def test_what_is_no_number_stays_none(target: str) -> None:
     x = torch.randn(6, 2100, generator=torch.Generator().manual_seed(0))
     x[0, 7], x[1, :1500], x[2, -1], x[3] = NAN, -INF, -INF, -INF
 
-    optimized = optimize(mean_of_logarithms, (x,), target=target, floor=False)
+    optimized = optimize(mean_of_logarithms, (x,), target=target, floor=False, remember=False)
 
     assert optimized.status == "proved", optimized.reason
     torch.testing.assert_close(optimized(x), mean_of_logarithms(x), equal_nan=True, rtol=1e-5, atol=1e-5)
@@ -145,7 +145,7 @@ def test_what_is_summed_before_there_is_a_maximum_counts(target: str) -> None:
     x, y = (torch.randn(4, 2100, generator=generator) for _ in range(2))
     x[0, :1500], x[1, 5], y[2, 1400:] = -INF, NAN, -INF
 
-    optimized = optimize(weights, (x, y), target=target, floor=False)
+    optimized = optimize(weights, (x, y), target=target, floor=False, remember=False)
 
     assert optimized.status == "proved", optimized.reason
     for mine, expected in zip(optimized(x, y), weights(x, y), strict=True):

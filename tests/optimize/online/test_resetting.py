@@ -266,7 +266,7 @@ def last_and_ties(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
 def test_a_place_is_found_in_one_pass(program: object, target: str) -> None:
     x = rows(2100)  # several tiles
 
-    optimized = optimize(program, (x,), target=target, floor=False)
+    optimized = optimize(program, (x,), target=target, floor=False, remember=False)
 
     assert optimized.status == "proved", optimized.reason
     assert optimized.plan is not None
@@ -285,7 +285,7 @@ def test_what_is_computed_is_compared_as_it_was_computed(target: str) -> None:
     def program(x: torch.Tensor, scale: torch.Tensor) -> torch.Tensor:
         return (torch.tanh(x / 3) * scale + x * 0.1).argmax(-1)
 
-    optimized = optimize(program, (x, scale), target=target, floor=False)
+    optimized = optimize(program, (x, scale), target=target, floor=False, remember=False)
 
     assert optimized.status == "proved", optimized.reason
     assert torch.equal(optimized(x, scale), program(x, scale))
@@ -295,7 +295,7 @@ def test_what_is_computed_is_compared_as_it_was_computed(target: str) -> None:
 def test_nan_reaches_an_extremum_that_nothing_follows(target: str) -> None:
     x = rows(2100)  # several tiles
 
-    optimized = optimize(lambda x: x.amax(-1), (x,), target=target, floor=False)
+    optimized = optimize(lambda x: x.amax(-1), (x,), target=target, floor=False, remember=False)
 
     torch.testing.assert_close(optimized(x), x.amax(-1), equal_nan=True)
 
@@ -307,7 +307,7 @@ def test_nan_reaches_an_extremum_that_is_returned_beside_its_softmax(target: str
 
     x = rows(2100)
 
-    optimized = optimize(program, (x,), target=target, floor=False)
+    optimized = optimize(program, (x,), target=target, floor=False, remember=False)
 
     assert optimized.status == "proved", optimized.reason
     assert len(optimized.plan.kernels) == 1 if optimized.plan else False

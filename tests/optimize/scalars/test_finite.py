@@ -78,7 +78,7 @@ def agrees(mine: Any, expected: Any) -> None:
 def test_columns_of_rows_without_elements_are_no_numbers(weigh: Scores, target: Target, seed: int) -> None:
     run, args = program(weigh, random_mask(seed)), arguments()
 
-    found = rw.optimize(run, args, target=target, verify=False, floor=False)
+    found = rw.optimize(run, args, target=target, verify=False, floor=False, remember=False)
 
     assert found.status == "proved", found.reason
     agrees(found(*args), run(*args))
@@ -89,7 +89,7 @@ def test_columns_of_rows_without_elements_are_no_numbers(weigh: Scores, target: 
 def test_extremes_of_columns_of_rows_without_elements_are_no_numbers(seed: int) -> None:
     run, args = program(selected, random_mask(seed), extremes=True), arguments()
 
-    found = rw.optimize(run, args, target="cpu", verify=False, floor=False)
+    found = rw.optimize(run, args, target="cpu", verify=False, floor=False, remember=False)
 
     assert found.status == "proved", found.reason
     agrees(found(*args), run(*args))
@@ -101,7 +101,7 @@ def test_extremes_of_columns_of_rows_without_elements_are_no_numbers(seed: int) 
 def test_columns_under_more_masks(weigh: Scores, seed: int) -> None:
     run, args = program(weigh, random_mask(seed), seed % 5 == 0), arguments(150 + seed)
 
-    found = rw.optimize(run, args, target="cpu", verify=False, allow="tested", floor=False)
+    found = rw.optimize(run, args, target="cpu", verify=False, allow="tested", floor=False, remember=False)
 
     agrees(found(*args), run(*args))
 
@@ -117,7 +117,7 @@ def test_weights_that_are_returned_are_no_numbers_in_tiles_that_are_masked() -> 
     s = normal(5, 4500)
     s[1, 2000] = INF
 
-    found = rw.optimize(run, (s,), target="cpu", verify=False, floor=False)
+    found = rw.optimize(run, (s,), target="cpu", verify=False, floor=False, remember=False)
 
     assert found.status == "proved", found.reason
     agrees(found(s), run(s))
@@ -135,7 +135,7 @@ def test_padding_that_is_read_leaves_nothing_of_a_row(target: Target) -> None:
     bias[:70] = -INF
     args = (*arguments(), bias)
 
-    found = rw.optimize(biased, args, target=target, verify=False, floor=False)
+    found = rw.optimize(biased, args, target=target, verify=False, floor=False, remember=False)
 
     assert found.status == "proved", found.reason
     assert found(*args)[1].isnan().all()
@@ -203,7 +203,7 @@ def test_a_root_that_may_be_of_a_negative_number_is_computed_under_a_mask_too(ta
     q, k, v = arguments(300)
     k[..., 290, :] = -1000 * q[..., 3, :]
 
-    found = rw.optimize(run, (q, k, v), target=target, verify=False, floor=False)
+    found = rw.optimize(run, (q, k, v), target=target, verify=False, floor=False, remember=False)
 
     assert found.status == "proved", found.reason
     assert found(q, k, v)[0][..., 3, :].isnan().all()

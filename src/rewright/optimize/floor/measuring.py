@@ -99,11 +99,11 @@ def _measure_parts(
 ) -> tuple[list[Timing], dict[int, Other]]:
     """For each part of a plan, equal ones once, its kernels against torch's calls and Inductor on the same tensors."""
     by_first = {part.steps[0]: part for part in parts_of(runner.plan)}
-    values = runner.start(example.tensors)
+    values = runner.bare.start(example.tensors)
     known: dict[str, tuple[str, Callable[..., Sequence[torch.Tensor]] | None]] = {}
     found: list[Timing] = []
     others: dict[int, Other] = {}
-    for number in range(len(runner.steps)):
+    for number in range(len(runner.bare.steps)):
         part = by_first.get(number)
         if part is not None and not all(p in values for p in part.given):  # what merges its pieces reads more
             del by_first[number]
@@ -113,8 +113,9 @@ def _measure_parts(
             known[part.key] = timing.kept, function
             found.append(timing)
         if part is not None and (function := known.get(part.key, ("", None))[1]) is not None:
-            others[number] = Other(part.steps, part.given, part.made, function)
-        runner.run_step(number, values)
+            by, named = known[part.key][0], _by_name(part, function)
+            others[number] = Other(part.steps, part.given, part.made, part.graph, part.kinds, by, named)
+        runner.bare.run_step(number, values)
     late = [part for part in by_first.values() if part.key not in known]
     if late:
         notes.append(f"{len(late)} parts were not timed: the time for it was over, and their kernels run")
@@ -138,13 +139,25 @@ def _measure_part(
 
     def ours() -> None:
         for number in part.steps:
-            runner.steps[number](values)
+            runner.bare.steps[number](values)
 
     contestants: dict[str, Callable[[], Any]] = {OURS: ours}
     contestants |= {name: (lambda f=function: f(*given)) for name, function in functions.items()}
     seconds = timed(contestants, notes)
     kept = _kept(seconds)
     return Timing(what, seconds, kept), functions.get(kept)
+
+
+def _by_name(
+    part: Part, function: Callable[..., Sequence[torch.Tensor]]
+) -> Callable[[Mapping[str, torch.Tensor]], dict[str, torch.Tensor]]:
+    """A function of a part's tensors in their order as one of tensors by name."""
+
+    def call(given: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+        found = function(*given.values())
+        return {f"t{p}": value for p, value in zip(part.made, found, strict=True)}
+
+    return call
 
 
 def timed(

@@ -9,10 +9,12 @@ from functools import cached_property
 import torch
 
 from rewright import ops
-from rewright.frontends.torch.eager.operators import TORCH, Call, bind_at, constant
+from rewright.frontends.torch.eager.operators import TORCH
 from rewright.ir.digest import digest
 from rewright.ir.graph import Graph, Node
 from rewright.optimize.planning.plan import KernelStep, Plan, loads
+from rewright.optimize.running.bare import Steps
+from rewright.optimize.running.manifest import constants_of, manifest_of_graph
 
 
 @dataclass(frozen=True)
@@ -46,38 +48,28 @@ class Part:
         types = [str(self.plan.graph.nodes[p].type) for p in (*self.given, *self.made)]
         return "\0".join([digest(self.graph, names=False), *types])
 
+    @property
+    def kinds(self) -> dict[str, torch.dtype]:
+        """The dtypes of what it makes, by the name of the output."""
+        return {f"t{p}": TORCH[self.plan.graph.nodes[p].type.dtype] for p in self.made}
+
     def by_torch(self) -> Eager:
         """What torch computes for it, operator by operator."""
-        kinds = [TORCH[self.plan.graph.nodes[p].type.dtype] for p in self.made]
-        return Eager(self.graph, dict(zip((f"t{p}" for p in self.made), kinds, strict=True)))
+        return Eager(self.graph, self.kinds)
 
 
 class Eager:
     """A graph by torch's calls, one for each operator: call it with tensors in the order of its inputs."""
 
     def __init__(self, graph: Graph, kinds: Mapping[str, torch.dtype] | None = None) -> None:
-        self.inputs = tuple(graph.inputs.values())
-        self.outputs = tuple(graph.outputs.values())
-        self.kinds = [None if kinds is None else kinds[name] for name in graph.outputs]
-        live = sorted(graph.live())
-        self.constants = {p: constant(n) for p in live if ops.is_table((n := graph.nodes[p]).op)}
-        computed = [p for p in live if p not in self.constants and p not in self.inputs]
-        self.steps: list[tuple[int, Call, tuple[int, ...]]] = [
-            (p, bind_at(graph, p), graph.nodes[p].operands) for p in computed
-        ]
-        self.last = _last_uses(self.steps, {*self.outputs, *self.inputs, *self.constants})
+        self.names, self.results = tuple(graph.inputs), tuple(graph.outputs)
+        self.manifest = manifest_of_graph(graph, kinds)
+        self.steps = Steps(self.manifest.document, constants_of(graph), {}, self.manifest.bind)
 
     def __call__(self, *tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        """The outputs, contiguous, in their order."""
-        values = {**self.constants, **dict(zip(self.inputs, tensors, strict=True))}
-        for (position, call, operands), gone in zip(self.steps, self.last, strict=True):
-            values[position] = call([values[p] for p in operands])
-            for p in gone:
-                del values[p]
-        found = [values[p] for p in self.outputs]
-        return tuple(
-            (t if kind is None else t.to(kind)).contiguous() for t, kind in zip(found, self.kinds, strict=True)
-        )
+        """The outputs, in their order."""
+        found = self.steps(dict(zip(self.names, tensors, strict=True)))
+        return tuple(found[name] for name in self.results)
 
 
 def parts_of(plan: Plan) -> list[Part]:
@@ -119,16 +111,3 @@ def _is_leaf(plan: Plan, position: int) -> bool:
     """Whether a tensor is given to the program, or kept for it, and computed from nothing."""
     op = plan.graph.nodes[position].op
     return isinstance(op, ops.Input) or ops.is_table(op)
-
-
-def _last_uses(steps: Sequence[tuple[int, Call, tuple[int, ...]]], pinned: set[int]) -> list[list[int]]:
-    """For every step what nothing needs after it."""
-    last: dict[int, int] = {}
-    for number, (position, _, operands) in enumerate(steps):
-        for p in (position, *operands):
-            last[p] = number
-    found: list[list[int]] = [[] for _ in steps]
-    for position, number in last.items():
-        if position not in pinned:
-            found[number].append(position)
-    return found

@@ -66,10 +66,7 @@ class Example:
             given = [self.tensors[name] for name in self.graph.inputs]
             function = compile_graph(Eager(self.graph), given)
             return function, lambda: function(*given)
-        if isinstance(self.original, torch.fx.GraphModule):  # which Dynamo has made, and guards
-            compiled = compile_module(self.original, self.args)
-        else:
-            compiled = cast("Any", torch).compile(self.original)
+        compiled = compile_program(self.original, self.args)
         return compiled, lambda: compiled(*self.args, **self.kwargs)
 
     @contextmanager
@@ -108,8 +105,10 @@ def compile_graph(function: Callable[..., Any], given: Sequence[torch.Tensor]) -
         return cast("Callable[..., Any]", compile_fx(make_fx(function)(*given), list(given)))
 
 
-def compile_module(module: torch.fx.GraphModule, given: Sequence[Any]) -> Callable[..., Any]:
-    """A graph of Dynamo's by Inductor, which may change what it is given."""
+def compile_program(program: Callable[..., Any], args: Sequence[Any]) -> Callable[..., Any]:
+    """A program by Inductor; a graph of Dynamo's, which has guards already, for such arguments."""
+    if not isinstance(program, torch.fx.GraphModule):
+        return cast("Any", torch).compile(program)
     from torch._inductor.compile_fx import compile_fx
 
-    return cast("Callable[..., Any]", compile_fx(deepcopy(module), list(given)))
+    return cast("Callable[..., Any]", compile_fx(deepcopy(program), list(args)))  # which may change what it is given

@@ -42,8 +42,15 @@ def compiler() -> str | None:
 
 
 def cache_folder() -> Path:
-    """Where compiled kernels are kept: the user's cache."""
-    return Path.home() / ".cache" / "rewright" / "kernels"
+    """Where compiled kernels are kept: the user's cache, as the XDG base directory specification has it."""
+    given = os.environ.get("XDG_CACHE_HOME", "")
+    return (Path(given) if os.path.isabs(given) else Path.home() / ".cache") / "rewright" / "kernels"
+
+
+def toolchain() -> tuple[str, ...]:
+    """What compiled code depends on besides its text: the compiler, its version and flags, the processor."""
+    command = compiler() or ""
+    return (command, _version(command) if command else "", *FLAGS, _machine())
 
 
 def build(text: str, folder: Path | None = None) -> ctypes.CDLL:
@@ -55,7 +62,7 @@ def build(text: str, folder: Path | None = None) -> ctypes.CDLL:
     command = compiler()
     if command is None:
         raise NoCompiler("no C++ compiler was found; install g++ or clang++, or use target='torch'")
-    key = hashlib.sha256("\0".join((command, _version(command), *FLAGS, _machine(), text)).encode()).hexdigest()[:32]
+    key = hashlib.sha256("\0".join((*toolchain(), text)).encode()).hexdigest()[:32]
     library = _folder(folder or cache_folder()) / f"{key}.so"
     if not _is_intact(library):
         _compile(command, text, library)

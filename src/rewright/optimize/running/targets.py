@@ -32,6 +32,8 @@ class Printed:
     files: Mapping[str, str]
     sources: tuple[Source, ...] = ()
     small: tuple[Source, ...] = ()
+    library: Path | None = None
+    """Where it was compiled to."""
 
 
 def choose(target: Target | None, tensors: Sequence[torch.Tensor]) -> Target:
@@ -72,25 +74,26 @@ def print_kernels(target: Target, plan: Plan, small: Plan | None) -> Printed:
     return Printed("cpu", {"kernels.cpp": translation_unit(sources)}, sources, tests)
 
 
-def runners(target: Target, plan: Plan, small: Plan | None, code: Printed) -> tuple[Runner, Runner | None]:
-    """Runners of the plan and of the small one, whose kernels in C++ run in a process of their own."""
+def runners(target: Target, plan: Plan, small: Plan | None, code: Printed) -> tuple[Runner, Runner | None, Printed]:
+    """Runners of the plan and of the small one, whose kernels in C++ have their own process; and what was built."""
     if target == "torch":
-        return reference.runner(plan), None if small is None else reference.runner(small)
+        return reference.runner(plan), None if small is None else reference.runner(small), code
     if target == "cuda":
-        return triton_launch.runner(plan), None if small is None else triton_launch.runner(small, tune=False)
+        return triton_launch.runner(plan), None if small is None else triton_launch.runner(small, tune=False), code
     library = building.build(translation_unit([*code.sources, *code.small]))
     first = {
         k.name: (s.tensors, native(getattr(library, s.name), torch.get_num_threads))
         for k, s in zip(plan.kernels, code.sources, strict=True)
     }
+    built = replace(code, library=Path(library._name))
     if small is None:
-        return Runner(plan, first), None
+        return Runner(plan, first), None, built
     child = Isolated(Path(library._name))
     second = {
         k.name: (s.tensors, child.launch(s.name, [s.tensors.index(t) for t in s.written], torch.get_num_threads))
         for k, s in zip(small.kernels, code.small, strict=True)
     }
-    return Runner(plan, first), Runner(small, second)
+    return Runner(plan, first), Runner(small, second), built
 
 
 __all__ = ["TORCH", "Machine", "Printed", "Target", "choose", "machine", "print_kernels", "runners"]

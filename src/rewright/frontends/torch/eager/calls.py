@@ -32,6 +32,20 @@ def kind_of(name: str) -> torch.dtype:
     return found
 
 
+# --- leaves
+
+
+def fill(shape: Axes, value: float, kind: str) -> torch.Tensor:
+    """The same value everywhere."""
+    return torch.full((), value, dtype=kind_of(kind)).expand(tuple(shape))
+
+
+def count(shape: Axes, axis: int, kind: str) -> torch.Tensor:
+    """The index along an axis."""
+    along = torch.arange(shape[axis]).to(kind_of(kind))
+    return along.reshape([-1 if a == axis else 1 for a in range(len(shape))]).expand(tuple(shape))
+
+
 # --- views
 
 

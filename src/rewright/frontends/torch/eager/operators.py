@@ -17,7 +17,7 @@ from rewright.frontends.torch.lower.sizes import TORCH
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph, Node
 from rewright.ir.types import DType
-from rewright.ops.base import Array, TensorOperator, identity_value
+from rewright.ops.base import Array, TensorOperator, identity_value, wrap_integer
 from rewright.ops.gather import batching_positions
 
 Shapes = Sequence[Sequence[int]]
@@ -90,6 +90,18 @@ def _view(node: Node, op: Any, shapes: Shapes) -> Call:
     if isinstance(op, ops.Reverse):
         return Call("flip", {"axes": list(op.dimensions)})
     return Call("cut", {"low": numbers(op.start), "high": numbers(op.limit), "steps": list(op.stride)})
+
+
+def _constant(node: Node, op: ops.Constant, shapes: Shapes) -> Call | None:
+    if ops.is_table(op) or not op.values:
+        return None
+    kind, value = node.type.dtype, op.values[0]
+    found = wrap_integer(kind, int(value)) if kind.is_integer else value
+    return Call("fill", {"shape": numbers(node.type.shape), "value": found, "kind": _name(node)})
+
+
+def _iota(node: Node, op: ops.Iota, shapes: Shapes) -> Call:
+    return Call("count", {"shape": numbers(node.type.shape), "axis": op.dimension, "kind": _name(node)})
 
 
 def _dot(node: Node, op: ops.DotGeneral, shapes: Shapes) -> Call:
@@ -189,6 +201,8 @@ def _clamp(node: Node, op: ops.Clamp, shapes: Shapes) -> Call:
 
 _FAMILIES: tuple[tuple[Any, Callable[..., Call | None]], ...] = (
     ((ops.Transpose, ops.Reshape, ops.BroadcastInDim, ops.Reverse, ops.Slice), _view),
+    (ops.Constant, _constant),
+    (ops.Iota, _iota),
     (ops.DotGeneral, _dot),
     (ops.Convolution, _convolution),
     (ops.Gather, _gather),

@@ -1,0 +1,190 @@
+"""What is kept of an optimised program: a folder of files, with the digest of each."""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from rewright.frontends.torch.eager.operators import FOREIGN, Call
+from rewright.ir.errors import RewrightError
+from rewright.optimize.floor.peers import compile_graph
+from rewright.optimize.remembered.domains import domain_document
+from rewright.optimize.running.bare import Steps, native, processor
+from rewright.optimize.running.execution import Runner
+from rewright.optimize.running.manifest import Manifest, constants_of, manifest_of_graph
+
+if TYPE_CHECKING:
+    from rewright.optimize.api import Optimized
+
+FORMAT = 1
+FOREIGN_CALLS = {FOREIGN}
+"""Calls that PyTorch alone cannot make."""
+DIGESTS = "digests.json"
+"""The file that has the digests of all others."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A folder that was read, and is whole."""
+
+    folder: Path
+    document: Mapping[str, Any]
+
+    def runner(self) -> Steps:
+        """The kernels and the calls of a library; raises RewrightError where they cannot be loaded."""
+        library = self.folder / "kernels.so"
+        try:
+            loaded = ctypes.CDLL(str(library))
+            constants = torch.load(self.folder / "constants.pt", weights_only=True)
+            names: dict[str, str] = self.document["kernels"]
+            launches = {name: native(getattr(loaded, symbol), torch.get_num_threads) for name, symbol in names.items()}
+        except (OSError, AttributeError, RuntimeError) as error:
+            raise RewrightError(f"{library} cannot be loaded ({error}); remove {self.folder}") from None
+        found = Steps(self.document["manifest"], constants, launches, bind_entry)
+        for number, part in self.document["parts"].items():
+            self._replace(found, int(number), part)
+        return found
+
+    def _replace(self, steps: Steps, first: int, part: Mapping[str, Any]) -> None:
+        """Compute a part as it was fastest: by torch's calls, or by what Inductor makes of them at the first call."""
+        inner = Steps(part["part"], {}, {}, bind_entry)
+        names = [f"t{p}" for p in part["given"]]
+        compiled: list[Callable[..., Any]] = []
+
+        def by_inductor(given: Mapping[str, torch.Tensor]) -> Mapping[str, torch.Tensor]:
+            values = [given[name] for name in names]
+            if not compiled:
+                compiled.append(_compiled(inner, names, values))
+            return dict(zip(inner.outputs, compiled[0](*values), strict=True))
+
+        for number in part["steps"]:
+            steps.steps[number] = lambda values: None
+        function = by_inductor if part["by"] == "inductor" else inner
+        steps.steps[first] = steps.part(part["given"], part["made"], function)
+
+    def text(self, name: str) -> str:
+        """A file of it."""
+        return (self.folder / name).read_text()
+
+
+def _compiled(inner: Steps, names: list[str], values: list[torch.Tensor]) -> Callable[..., Any]:
+    def call(*given: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return tuple(inner(dict(zip(names, given, strict=True))).values())
+
+    try:
+        return compile_graph(call, values)
+    except Exception:  # what it cannot compile here runs call by call
+        return call
+
+
+def bind_entry(entry: Mapping[str, Any]) -> Call:
+    """The call of an entry."""
+    return Call(entry["call"], entry["arguments"])
+
+
+def write_entry(found: Optimized, folder: Path, more: Mapping[str, str]) -> bool:
+    """Write a folder whole, or not at all; false where the program cannot be written down.
+
+    ``more`` are the texts of further files. Raises OSError where the folder cannot be written.
+    """
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    made = Path(tempfile.mkdtemp(dir=folder.parent, prefix=".new-"))
+    try:
+        if not _fill(found, made):
+            return False
+        for name, text in more.items():
+            (made / name).write_text(text)
+        digests = {path.name: _digest(path) for path in sorted(made.iterdir())}
+        (made / DIGESTS).write_text(json.dumps(digests, indent=1))
+        if folder.exists():
+            shutil.rmtree(folder)
+        os.replace(made, folder)
+    finally:
+        shutil.rmtree(made, ignore_errors=True)
+    return True
+
+
+def _fill(found: Optimized, folder: Path) -> bool:
+    if found.entry is not None:
+        for path in found.entry.folder.iterdir():
+            if path.name != DIGESTS:
+                shutil.copy(path, folder)
+        return True
+    document, library = _document(found), None if found.printed is None else found.printed.library
+    if document is None or library is None or found.plan is None:
+        return False
+    found.emit(folder)
+    shutil.copyfile(library, folder / "kernels.so")
+    torch.save(constants_of(found.plan.graph), folder / "constants.pt")
+    (folder / "manifest.json").write_text(json.dumps(document))
+    return True
+
+
+def _document(found: Optimized) -> dict[str, Any] | None:
+    """All that JSON holds of a program; None where a call of it cannot be written down."""
+    runner, printed, plan = found.runner, found.printed, found.plan
+    if not isinstance(runner, Runner) or printed is None or plan is None or printed.target != "cpu":
+        return None
+    manifest: Manifest = runner.manifest
+    parts: dict[str, Any] = {}
+    for first, other in runner.others.items():
+        inner = manifest_of_graph(other.graph, other.kinds)
+        if not inner.is_complete:
+            return None
+        said = {"steps": list(other.steps), "given": list(other.given), "made": list(other.made), "by": other.by}
+        parts[str(first)] = {**said, "part": inner.document}
+    domain = domain_document(found.domain)
+    if not manifest.is_complete or domain is None:
+        return None
+    return {
+        "format": FORMAT,
+        "processor": sorted(processor()),
+        "status": found.status,
+        "reason": found.reason,
+        "runs": found.runs,
+        "evidence": found.trust.evidence,
+        "assumptions": list(found.trust.assumptions),
+        "calls": [] if found.calls is None else found.calls.lines(),
+        "work": None if found.work is None else [found.work.program, found.work.plan],
+        "kernels": {k.name: s.name for k, s in zip(plan.kernels, printed.sources, strict=True)},
+        "library": len(plan.steps) - len(plan.kernels),
+        "manifest": manifest.document,
+        "parts": parts,
+        "domain": domain,
+    }
+
+
+def calls_of(found: Optimized) -> set[str]:
+    """The names of all calls of a library that a program makes."""
+    document = found.entry.document if found.entry is not None else _document(found) or {"manifest": {"steps": []}}
+    whole: list[Any] = [document["manifest"], *(part["part"] for part in document.get("parts", {}).values())]
+    whole += [document["domain"]["manifest"]] if "domain" in document else []
+    entries = [e for m in whole for e in (*m["steps"], *m.get("views", {}).values())]
+    return {e["call"] for e in entries if "call" in e}
+
+
+def read_entry(folder: Path) -> Entry | None:
+    """A folder, where every file has its digest and none is missing; None for one that is damaged or not there."""
+    try:
+        digests: dict[str, str] = json.loads((folder / DIGESTS).read_text())
+        names = {path.name for path in folder.iterdir()} - {DIGESTS}
+        if names != digests.keys() or any(_digest(folder / name) != found for name, found in digests.items()):
+            return None
+        document = json.loads((folder / "manifest.json").read_text())
+        return Entry(folder, document) if document["format"] == FORMAT else None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return None
+
+
+def _digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()

@@ -1,0 +1,101 @@
+"""Fused kernels that PyTorch alone runs: ``load(folder)`` gives a function of tensors by name.
+
+    from run import load
+    program = load()
+    results = program(x=x, weight=weight)   # tensors by name
+
+It is for the sizes, dtypes and processor that ``manifest.json`` names, and says so where a call does not fit. The proof
+is in ``certificate.json.gz``, which ``rewright audit`` checks; ``explanation.txt`` says what was fused.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import importlib.util
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+HERE = Path(__file__).parent
+
+
+class Program:
+    """The program of a folder; raises RuntimeError where it was changed, or is for another processor."""
+
+    def __init__(self, folder: Path) -> None:
+        digests: dict[str, str] = json.loads((folder / "digests.json").read_text())
+        for name, digest in digests.items():
+            if hashlib.sha256((folder / name).read_bytes()).hexdigest() != digest:
+                raise RuntimeError(f"{folder / name} was changed since the package was written; write it again")
+        bare, calls = (_module(folder, name) for name in ("bare", "calls"))
+        self.manifest: dict[str, Any] = json.loads((folder / "manifest.json").read_text())
+        missing = set(self.manifest["processor"]) - bare.processor()
+        if missing:
+            raise RuntimeError(
+                f"the kernels need a processor with {', '.join(sorted(missing))}; write the package here"
+            )
+        library = ctypes.CDLL(str(folder / "kernels.so"))
+        names: dict[str, str] = self.manifest["kernels"]
+        launches = {k: bare.native(getattr(library, symbol), torch.get_num_threads) for k, symbol in names.items()}
+        constants = torch.load(folder / "constants.pt", weights_only=True)
+
+        def bind(entry: dict[str, Any]) -> Any:
+            function, arguments = getattr(calls, entry["call"]), entry["arguments"]
+
+            def call(operands: Sequence[torch.Tensor]) -> torch.Tensor:
+                found: torch.Tensor = function(*operands, **arguments)
+                return found
+
+            return call
+
+        self.steps = bare.Steps(self.manifest["manifest"], constants, launches, bind)
+        self.domain = bare.Domain(self.manifest["domain"], {}, bind)
+        for first, part in self.manifest["parts"].items():
+            if part["by"] == "eager":
+                for number in part["steps"]:
+                    self.steps.steps[number] = _nothing
+                inner = bare.Steps(part["part"], {}, {}, bind)
+                self.steps.steps[int(first)] = self.steps.part(part["given"], part["made"], inner)
+
+    @property
+    def names(self) -> list[str]:
+        """The tensors that a call takes."""
+        return [name for name, *_ in self.steps.inputs]
+
+    def __call__(self, **tensors: torch.Tensor) -> dict[str, torch.Tensor]:
+        """The results by name; raises ValueError where a tensor is missing, or the program is not defined on them.
+
+        A result that is named ``updated:`` and an input is what the program would have written to that input.
+        """
+        for name in self.names:
+            value = tensors.get(name)
+            if value is not None and (value.device.type != "cpu" or value.layout is not torch.strided):
+                raise ValueError(f"input {name!r} must be a dense tensor of the CPU; move it there")
+        given = {name: value.resolve_neg().resolve_conj() for name, value in tensors.items()}
+        with torch.no_grad():
+            why = self.domain.violation(given)
+            if why:
+                raise ValueError(why)
+            results: dict[str, torch.Tensor] = self.steps(given)
+        return results
+
+
+def load(folder: str | Path = HERE) -> Program:
+    """The program of a folder, by default of the one that this file is in."""
+    return Program(Path(folder))
+
+
+def _nothing(values: dict[int, torch.Tensor]) -> None:
+    """A step whose work another one does."""
+
+
+def _module(folder: Path, name: str) -> Any:
+    spec = importlib.util.spec_from_file_location(f"rewright_package_{name}", folder / f"{name}.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module

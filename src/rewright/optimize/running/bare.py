@@ -1,0 +1,182 @@
+"""Running what a plan became, with PyTorch alone: packages carry this file as it is.
+
+A manifest is JSON. ``inputs`` are ``[name, place, shape, dtype]``, ``outputs`` are places by name. A step is a kernel,
+``{"kernel": name, "tensors": places, "writes": [[place, shape, dtype], ..]}``, or a call of a library,
+``{"call": name, "arguments": .., "operands": places, "writes": [[place]]}``; ``gone`` are places that nothing needs
+after it. A step that is ``{"part": manifest, "given": places, "made": places}`` is a program of its own, whose inputs
+and outputs are ``t`` and the place; one without any of these does nothing. ``views`` are calls, by place, that take no
+memory.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+
+Values = dict[int, torch.Tensor]
+"""Tensors in memory by place."""
+Step = Callable[[Values], None]
+Launch = Callable[[Sequence[torch.Tensor]], None]
+"""A kernel on its tensors, in the order of its source."""
+Call = Callable[[Sequence[torch.Tensor]], torch.Tensor]
+
+
+class Steps:
+    """The steps of a manifest; ``launches`` are its kernels by name, and ``bind`` finds the function of a call."""
+
+    def __init__(
+        self,
+        manifest: Mapping[str, Any],
+        constants: Mapping[int, torch.Tensor],
+        launches: Mapping[str, Launch],
+        bind: Callable[[Mapping[str, Any]], Call],
+    ) -> None:
+        self.inputs = [
+            (name, place, tuple(shape), getattr(torch, kind)) for name, place, shape, kind in manifest["inputs"]
+        ]
+        self.outputs: dict[str, int] = dict(manifest["outputs"])
+        self.constants = dict(constants)
+        self.gone: list[list[int]] = [list(step["gone"]) for step in manifest["steps"]]
+        views: Mapping[Any, Any] = manifest["views"]
+        self.views = {int(p): (bind(v), tuple(v["operands"])) for p, v in views.items()}
+        self.steps = [self.made(step, launches, bind) for step in manifest["steps"]]
+
+    def __call__(self, inputs: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+        """The outputs by name, from inputs by name; raises ValueError for one that is missing or of another type."""
+        values = self.start(inputs)
+        for number in range(len(self.steps)):
+            self.run_step(number, values)
+        return {name: self.view(place, values) for name, place in self.outputs.items()}
+
+    def start(self, inputs: Mapping[str, torch.Tensor]) -> Values:
+        """What is in memory before the first step."""
+        values = dict(self.constants)
+        for name, place, shape, kind in self.inputs:
+            value = inputs.get(name)
+            if value is None:
+                raise ValueError(f"input {name!r} has no value; give a tensor under that name")
+            if value.shape != shape or value.dtype != kind:
+                raise ValueError(
+                    f"input {name!r} must be a tensor of {kind} of shape {list(shape)} and is {value.dtype} of shape "
+                    f"{list(value.shape)}; optimize the program for these sizes"
+                )
+            values[place] = value.detach().contiguous()
+        return values
+
+    def run_step(self, number: int, values: Values) -> None:
+        """Run one step, and let go of what nothing needs after it."""
+        self.steps[number](values)
+        for place in self.gone[number]:
+            values.pop(place, None)
+
+    def view(self, place: int, values: Values) -> torch.Tensor:
+        """A tensor in memory, or a view of one."""
+        found = values.get(place)
+        if found is not None:
+            return found
+        call, operands = self.views[place]
+        return call([self.view(p, values) for p in operands])
+
+    def made(
+        self,
+        step: Mapping[str, Any],
+        launches: Mapping[str, Launch],
+        bind: Callable[[Mapping[str, Any]], Call],
+    ) -> Step:
+        """What runs a step."""
+        if "kernel" in step:
+            return self.kernel(step, launches[step["kernel"]])
+        if "part" in step:
+            part = Steps(step["part"], {}, launches, bind)
+            return self.part(step["given"], step["made"], part)
+        return self.call(step, bind) if "call" in step else lambda values: None
+
+    def part(self, given: Sequence[int], made: Sequence[int], part: Callable[..., Mapping[str, torch.Tensor]]) -> Step:
+        """A program of its own, on tensors that are ``t`` and their place."""
+
+        def run(values: Values) -> None:
+            found = part({f"t{p}": values[p] for p in given})
+            values.update({p: found[f"t{p}"] for p in made})
+
+        return run
+
+    def kernel(self, step: Mapping[str, Any], launch: Launch) -> Step:
+        """A kernel, which writes to new memory."""
+        tensors: list[int] = step["tensors"]
+        written = [(place, tuple(shape), getattr(torch, kind)) for place, shape, kind in step["writes"]]
+        places = {place for place, _, _ in written}
+        read = next((t for t in tensors if t not in places), None)
+
+        def run(values: Values) -> None:
+            device = torch.device("cpu") if read is None else values[read].device
+            for place, shape, kind in written:
+                values[place] = torch.empty(shape, dtype=kind, device=device)
+            launch([values[t] for t in tensors])
+
+        return run
+
+    def call(self, step: Mapping[str, Any], bind: Callable[[Mapping[str, Any]], Call]) -> Step:
+        """A call of a library."""
+        function, operands = bind(step), tuple(step["operands"])
+        ((place, *kinds),) = step["writes"]
+        kind = getattr(torch, kinds[0]) if kinds else None
+
+        def run(values: Values) -> None:
+            found = function([self.view(p, values) for p in operands])
+            values[place] = (found if kind is None else found.to(kind)).contiguous()
+
+        return run
+
+
+def native(function: Any, threads: Callable[[], int]) -> Launch:
+    """A function of a shared library as a launch."""
+    function.restype = None
+
+    def launch(tensors: Sequence[torch.Tensor]) -> None:
+        pointers = (ctypes.c_void_p * len(tensors))(*[t.data_ptr() for t in tensors])
+        function(pointers, ctypes.c_long(threads()))
+
+    return launch
+
+
+class Domain:
+    """Where a program is defined, as far as that depends on values: a manifest, and conditions on its outputs.
+
+    A condition is ``[output, size, part, words]``: the numbers of the output are not zero where there is no size, else
+    they are indices below it; ``part`` is the axis and the number of one component of index vectors, or none.
+    """
+
+    def __init__(self, document: Mapping[str, Any], constants: Mapping[int, torch.Tensor], bind: Any) -> None:
+        self.steps = Steps(document["manifest"], constants, {}, bind)
+        self.conditions: list[Any] = list(document["conditions"])
+
+    def violation(self, inputs: Mapping[str, torch.Tensor]) -> str:
+        """The first condition that does not hold, in words; empty where all do."""
+        found = self.steps(inputs) if self.conditions else {}
+        for name, below, part, words in self.conditions:
+            value = found[name] if part is None else found[name].select(*part)
+            if value.numel() and not bool((value != 0).all() if below is None else is_within(value, below)):
+                return str(words)
+        return ""
+
+
+def is_within(value: torch.Tensor, below: int) -> bool:
+    """Whether all numbers are indices of an axis."""
+    low, high = torch.aminmax(value)
+    return bool(low >= 0) and bool(high < below)
+
+
+def processor() -> set[str]:
+    """The instructions that compiled code may use here, as Linux names them; none where it does not say."""
+    try:
+        with open("/proc/cpuinfo") as file:
+            found = next((line for line in file if line.startswith(("flags", "Features"))), "")
+    except OSError:
+        return set()
+    return {flag for flag in found.partition(":")[2].split() if flag.startswith(INSTRUCTIONS)}
+
+
+INSTRUCTIONS = ("avx", "sse", "ssse", "fma", "f16c", "bmi", "amx", "asimd", "sve", "fphp", "bf16", "abm", "popcnt")

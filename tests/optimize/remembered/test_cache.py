@@ -1,0 +1,125 @@
+"""What was optimised before is taken from disk, and only where it is whole and the same."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+import rewright as rw
+from rewright.optimize import api
+from rewright.optimize.remembered import cache
+from rewright.optimize.remembered.cache import programs_folder
+from rewright.optimize.running.building import cache_folder
+from tests.optimize.programs import normal
+
+ARGS = normal(8, 48), normal(48), normal(48, seed=1), normal(48, 200, seed=2)
+
+
+def program(x: torch.Tensor, w: torch.Tensor, b: torch.Tensor, m: torch.Tensor) -> torch.Tensor:
+    """A normalisation, a product and a softmax."""
+    return torch.softmax(F.layer_norm(x, (48,), w, b) @ m, -1)
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A cache of its own, where the specification of XDG says."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    return tmp_path
+
+
+def optimized(scale: float = 1.0) -> api.Optimized:
+    return rw.optimize(lambda x, w, b, m: program(x, w, b, m) * scale, ARGS, target="cpu", floor=False)
+
+
+def test_the_cache_is_where_xdg_says_and_a_relative_path_counts_as_none(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert cache_folder() == folder / "rewright" / "kernels"
+    monkeypatch.setenv("XDG_CACHE_HOME", "somewhere")
+    assert cache_folder() == Path.home() / ".cache" / "rewright" / "kernels"
+
+
+def test_a_program_is_planned_and_proved_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    first = optimized()
+
+    def refuse(*_: object, **__: object) -> None:
+        raise AssertionError("planned again")
+
+    monkeypatch.setattr(api, "Planner", refuse)
+    again = optimized()
+
+    assert first.entry is None and again.entry is not None, again.reason
+    assert (again.status, again.reason, again.counts) == (first.status, first.reason, first.counts)
+    assert again.runs == "kernels"
+    assert torch.equal(again(*ARGS), first(*ARGS))
+    assert first.explain() in again.explain()
+    assert replace(again.certificate, calls=()) == replace(first.certificate, calls=())
+
+
+def test_another_number_in_the_program_or_another_package_is_another_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    optimized()
+    assert optimized(2.0).entry is None
+    monkeypatch.setattr(cache, "_package", lambda: "other files")
+    assert optimized().entry is None
+
+
+@pytest.mark.parametrize("name", ["kernels.so", "manifest.json", "constants.pt", "explanation.txt", "digests.json"])
+@pytest.mark.parametrize("damage", ["cut", "flipped", "gone"])
+def test_a_damaged_entry_is_made_anew(name: str, damage: str) -> None:
+    optimized()
+    (entry,) = programs_folder().iterdir()
+    path = entry / name
+    data = path.read_bytes()
+    if damage == "gone":
+        path.unlink()
+    else:
+        path.write_bytes(data[: len(data) // 2] if damage == "cut" else data[:-1] + bytes([data[-1] ^ 1]))
+
+    found = optimized()
+
+    assert found.entry is None and found.status == "proved"
+    assert optimized().entry is not None
+    torch.testing.assert_close(found(*ARGS), program(*ARGS))
+
+
+def test_the_oldest_entries_make_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    optimized()
+    (oldest,) = programs_folder().iterdir()
+    os.utime(oldest, (0, 0))
+    monkeypatch.setattr(cache, "MOST_BYTES", 1)
+    optimized(2.0)
+
+    assert not oldest.exists() and len(list(programs_folder().iterdir())) == 1
+
+
+def test_where_nothing_can_be_kept_kernels_run_all_the_same(folder: Path) -> None:
+    shutil.rmtree(folder / "rewright", ignore_errors=True)
+    (folder / "rewright").write_text("no folder")
+    found = optimized()
+
+    assert found.status == "proved" and any("not remembered" in note for note in found.notes)
+    torch.testing.assert_close(found(*ARGS), program(*ARGS))
+
+
+def test_nothing_is_kept_where_nobody_asks() -> None:
+    found = rw.optimize(program, ARGS, target="cpu", floor=False, remember=False)
+
+    assert found.status == "proved" and not programs_folder().exists()
+
+
+def test_calls_of_a_remembered_program_are_guarded_as_before() -> None:
+    optimized()
+    again = optimized()
+    other = (normal(5, 48), *ARGS[1:])
+
+    torch.testing.assert_close(again(*other), program(*other))
+    assert again.notes == [
+        "x was float32[8, 48] with strides [48, 1] on cpu and is float32[5, 48] with strides [48, 1] "
+        "on cpu: the original program ran"
+    ]

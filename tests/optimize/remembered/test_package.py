@@ -1,0 +1,99 @@
+"""Packages run with PyTorch alone, say what they are for, and carry their proof."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+import rewright as rw
+from rewright.ir.errors import RewrightError
+from tests.optimize.programs import normal
+
+RUN = """
+import sys, torch
+sys.path.insert(0, sys.argv[1])
+from run import load
+program = load()
+given = torch.load(sys.argv[2], weights_only=True)
+torch.save(program(**given), sys.argv[3])
+assert "rewright" not in sys.modules and not any(m.startswith("rewright.") for m in sys.modules)
+"""
+
+
+def looked_up(table: torch.Tensor, rows: torch.Tensor, w: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """An embedding, a linear layer, a convolution, a scan, and a softmax."""
+    x = F.linear(table[rows], w, b)
+    x = F.conv1d(x.T[None], w[:, :, None], padding=1, stride=2)[0].T
+    return torch.softmax(torch.cumsum(x, 0), -1)
+
+
+ARGS = normal(9, 200), torch.tensor([3, 0, 8, 8, 1]), normal(200, 200, seed=1), normal(200, seed=2)
+
+
+def package(folder: Path) -> Path:
+    found = rw.optimize(looked_up, ARGS, target="cpu", floor=False, remember=False)
+    assert found.status == "proved", found.reason
+    found.package(folder / "package")
+    return folder / "package"
+
+
+def test_a_package_runs_in_a_process_without_rewright(tmp_path: Path) -> None:
+    where = package(tmp_path)
+    names = ["table", "rows", "w", "b"]
+    torch.save(dict(zip(names, ARGS, strict=True)), tmp_path / "given.pt")
+    command = [sys.executable, "-I", "-c", RUN, str(where), str(tmp_path / "given.pt"), str(tmp_path / "found.pt")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+
+    assert done.returncode == 0, done.stderr
+    (found,) = torch.load(tmp_path / "found.pt", weights_only=True).values()
+    torch.testing.assert_close(found, looked_up(*ARGS), rtol=1e-4, atol=1e-5)
+
+
+def test_a_package_says_what_does_not_fit_and_what_was_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    where = package(tmp_path)
+    monkeypatch.syspath_prepend(str(where))
+    from run import load  # type: ignore[import-not-found]
+
+    program = load(where)
+    given = dict(zip(program.names, ARGS, strict=True))
+
+    with pytest.raises(ValueError, match="input 'w' has no value"):
+        program(**{n: v for n, v in given.items() if n != "w"})
+    with pytest.raises(ValueError, match=r"must be a tensor of torch\.float32 of shape"):
+        program(**{**given, "table": normal(8, 200)})
+    with pytest.raises(ValueError, match="reads out of range"):
+        program(**{**given, "rows": torch.tensor([9, 0, 0, 0, 0])})
+    (where / "kernels.cpp").write_text("other")
+    with pytest.raises(RuntimeError, match="was changed since"):
+        load(where)
+
+
+def test_the_certificate_of_a_package_is_checked_from_its_folder(tmp_path: Path) -> None:
+    where = package(tmp_path)
+    files = [str(where / name) for name in ("certificate.json.gz", "program.json", "plan.json")]
+    done = subprocess.run([sys.executable, "-m", "rewright.cli.main", "audit", *files], capture_output=True, text=True)
+
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_no_folder_of_others_is_written_over(tmp_path: Path) -> None:
+    found = rw.optimize(looked_up, ARGS, target="cpu", floor=False, remember=False)
+    (tmp_path / "mine.txt").write_text("mine")
+
+    with pytest.raises(RewrightError, match="is there and is no package"):
+        found.package(tmp_path)
+    assert (tmp_path / "mine.txt").read_text() == "mine"
+    found.package(tmp_path / "new")
+    found.package(tmp_path / "new")
+
+
+def test_there_is_no_package_without_kernels(tmp_path: Path) -> None:
+    found = rw.optimize(lambda x: x.sort().values, (normal(8),), target="cpu", floor=False, remember=False)
+
+    with pytest.raises(RewrightError, match="there are no kernels"):
+        found.package(tmp_path / "new")
