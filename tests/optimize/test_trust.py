@@ -43,17 +43,17 @@ def test_a_plan_that_computes_something_else_is_not_proved() -> None:
     plan.steps = (broken,)
 
     found = trust(plan, seconds=2.0)
-    runner, _ = runners("torch", plan, None, None)  # type: ignore[arg-type]
+    runner, *_ = runners("torch", plan, None, None)  # type: ignore[arg-type]
 
     assert found.evidence == "tested"
     assert not check(graph, runner).passed
 
 
 def test_a_plan_without_a_proof_runs_only_where_that_is_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
-    from rewright.optimize import api
+    from rewright.optimize import making
     from rewright.optimize.proving.proofs import Trust
 
-    monkeypatch.setattr(api, "trust", lambda *args, **options: Trust(reason="no law for it"))
+    monkeypatch.setattr(making, "trust", lambda *args, **options: Trust(reason="no law for it"))
     x = normal(4, 6)
 
     refused = rw.optimize(torch.exp, (x,), target="torch")

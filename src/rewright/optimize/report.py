@@ -12,6 +12,7 @@ from rewright.ir.errors import RewrightError
 from rewright.optimize.kernel import Running, Sweep
 from rewright.optimize.phases import variants
 from rewright.optimize.planning.plan import KernelStep, LibraryStep, Plan
+from rewright.optimize.remembered.entry import CERTIFICATE
 from rewright.optimize.scalars.expressions import Expression
 from rewright.optimize.scalars.properties import property_lines
 from rewright.proof.calls import KEY
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
     from rewright.optimize.api import Optimized
 
 
-CERTIFICATE = "certificate.json.gz"
-"""The file of the certificate, for ``rewright audit``."""
 KEPT = ("explanation.txt", "kernels.cpp", CERTIFICATE, "program.json", "plan.json")
 """The files of a folder that are for people."""
 

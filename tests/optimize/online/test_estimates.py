@@ -259,7 +259,7 @@ def test_pieces_of_a_moment_are_merged(program: Program) -> None:
 
     assert len(split.kernels) > len(plan.kernels)
     assert not unproved_identity(split, [], 5.0, whole=False)
-    runner, _ = targets.runners("torch", split, None, targets.print_kernels("torch", split, None))
+    runner, *_ = targets.runners("torch", split, None, targets.print_kernels("torch", split, None))
     (found,) = runner(tensors_by_name(program, (x,), {})).values()
     torch.testing.assert_close(found.double(), program(x.double()), rtol=2e-5, atol=1e-5)
 
@@ -279,7 +279,7 @@ def test_the_mean_of_nothing_is_no_number_and_neither_is_what_follows_it(target:
     split = split_plan(plan, targets.machine("torch"), pieces)
 
     assert (len(split.kernels) > len(plan.kernels)) == (pieces > 1)
-    runner, _ = targets.runners(target, split, None, targets.print_kernels(target, split, None))
+    runner, *_ = targets.runners(target, split, None, targets.print_kernels(target, split, None))
     (found,) = runner(tensors_by_name(deviations, (x, kept), {})).values()
     torch.testing.assert_close(found, deviations(x, kept), rtol=2e-5, atol=1e-5, equal_nan=True)
 
@@ -403,7 +403,7 @@ def test_a_matrix_product_follows_the_mean_of_its_rows(target: targets.Target, p
 
     assert (len(split.kernels) > len(plan.kernels)) == (pieces > 1)
     assert not unproved_identity(split, [], 5.0, whole=False)
-    runner, _ = targets.runners(target, split, None, targets.print_kernels(target, split, None))
+    runner, *_ = targets.runners(target, split, None, targets.print_kernels(target, split, None))
     (found,) = runner({"x": x, "m": m}).values()
     exact = projected(x.double(), m.double())
     error, eager = ((y.double() - exact).abs().max() for y in (found, projected(x, m)))

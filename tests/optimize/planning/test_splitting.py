@@ -31,7 +31,7 @@ def plan_of(program: Callable[..., Any], args: tuple[torch.Tensor, ...]) -> Plan
 
 
 def run(plan: Plan, target: targets.Target, program: Callable[..., Any], args: tuple[torch.Tensor, ...]) -> Any:
-    runner, _ = targets.runners(target, plan, None, targets.print_kernels(target, plan, None))
+    runner, *_ = targets.runners(target, plan, None, targets.print_kernels(target, plan, None))
     return list(runner(tensors_by_name(program, args, {})).values())
 
 

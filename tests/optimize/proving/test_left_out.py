@@ -13,7 +13,7 @@ from rewright import ops
 from rewright.frontends.torch.eager.operators import TORCH, library, tensor_of
 from rewright.ir.graph import Node
 from rewright.ir.types import DType, TensorType
-from rewright.optimize import api
+from rewright.optimize import making
 from rewright.optimize.planning import planner as planning
 from rewright.optimize.planning.plan import KernelStep, LibraryStep, Plan
 from rewright.optimize.planning.planner import Planner
@@ -36,13 +36,13 @@ ARGS = normal(9, 16), normal(9, 16, seed=1), normal(9, 16, seed=2)
 def test_a_tensor_that_is_not_proved_is_computed_by_a_library(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = Planner(prepare_graph(rw.capture(program, ARGS))).plan()
     tanh = next(p for p, node in enumerate(whole.graph.nodes) if isinstance(node.op, ops.Tanh))
-    usual = api.trust
+    usual = making.trust
 
     def doubtful(plan: Plan, *args: Any, **options: Any) -> Trust:
         fused = {s.tensor for kernel in plan.kernels for s in kernel.stores}
         return Trust(reason="no law for it", unproved=(tanh,)) if tanh in fused else usual(plan, *args, **options)
 
-    monkeypatch.setattr(api, "trust", doubtful)
+    monkeypatch.setattr(making, "trust", doubtful)
     found = rw.optimize(program, ARGS, target="torch")
 
     assert found.status == "proved" and found.plan is not None, found.reason
@@ -136,7 +136,7 @@ def test_a_plan_that_has_no_form_as_a_graph_is_proved_without_what_has_none(monk
 
 def test_a_program_of_which_nothing_is_proved_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        api,
+        making,
         "trust",
         lambda plan, *args, **options: Trust(
             reason="no law", unproved=tuple(s.tensor for k in plan.kernels for s in k.stores)

@@ -123,7 +123,7 @@ def differs(plan: Plan, wrong: Plan, name: str) -> bool:
     inputs = tensors_by_name(program, args, {})
     found: list[list[torch.Tensor]] = []
     for each in (plan, wrong):
-        runner, _ = targets.runners("torch", each, None, targets.print_kernels("torch", each, None))
+        runner, *_ = targets.runners("torch", each, None, targets.print_kernels("torch", each, None))
         found.append(list(runner(inputs).values()))
     pairs = zip(*found, strict=True)
     return not all(torch.allclose(a.double(), b.double(), atol=1e-6, equal_nan=True) for a, b in pairs)

@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 
 import rewright as rw
-from rewright.optimize import api
+from rewright.optimize import api, making
 from rewright.optimize.remembered import cache
 from rewright.optimize.remembered.cache import programs_folder
 from rewright.optimize.running.building import cache_folder
@@ -51,7 +51,7 @@ def test_a_program_is_planned_and_proved_once(monkeypatch: pytest.MonkeyPatch) -
     def refuse(*_: object, **__: object) -> None:
         raise AssertionError("planned again")
 
-    monkeypatch.setattr(api, "Planner", refuse)
+    monkeypatch.setattr(making, "Planner", refuse)
     again = optimized()
 
     assert first.entry is None and again.entry is not None, again.reason

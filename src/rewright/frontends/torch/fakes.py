@@ -11,7 +11,6 @@ from unittest import mock
 import torch
 import torch.distributed.nn.functional as with_gradients
 import torch.fx.experimental._config
-from torch._dynamo.source import ConstantSource
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv
 
@@ -96,13 +95,15 @@ class Symbols:
 
     def _size(self, name: str) -> Any:
         if name not in self._sizes:
+            from torch._dynamo.source import ConstantSource  # a second of the processor, which few programs need
+
             # Distinct hints that no usual model constant equals, so that no accidental equality is taken for a fact.
             hint, source = _HINTS[len(self._sizes) % len(_HINTS)], ConstantSource(name)
             symbol = self._new_symbol(name, hint, source)
             self._sizes[name] = self._environment.create_symintnode(symbol, hint=hint, source=source)
         return self._sizes[name]
 
-    def _new_symbol(self, name: str, hint: int, source: ConstantSource) -> Any:
+    def _new_symbol(self, name: str, hint: int, source: Any) -> Any:
         """A size symbol called ``s_<name>``: PyTorch tells kinds of symbols by the first letter of their names."""
 
         def unique(_: object) -> str:

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch.utils import _pytree as pytree
 
 from rewright.optimize.floor.parts import Part, parts_of
-from rewright.optimize.floor.peers import Example, Peer, compile_graph, has_inductor
+from rewright.optimize.floor.peers import Example, compile_graph, has_inductor
+from rewright.optimize.floor.timings import OURS, Floor, Peer, Timing
 from rewright.optimize.running.execution import Other, Runner
 
 Ours = Callable[[Runner], Any]
@@ -23,44 +23,6 @@ ROUNDS, LEAST, MOST = 30, 3, 0.3
 """At most so many turns, at least so many, and seconds of one contestant after which there are no more."""
 NEAR = 0.98
 """Something else replaces a kernel where it takes less than this much of its time: less is noise."""
-OURS = "kernels"
-
-
-@dataclass(frozen=True)
-class Timing:
-    """The least seconds of each contestant, and which one is kept; ``what`` was timed."""
-
-    what: str
-    seconds: Mapping[str, float]
-    kept: str
-
-    def __str__(self) -> str:
-        times = ", ".join(f"{name} {1e3 * s:.3f} ms" for name, s in sorted(self.seconds.items(), key=lambda x: x[1]))
-        others = [s for name, s in self.seconds.items() if name != self.kept]
-        by = f", {min(others) / self.seconds[self.kept]:.2f} times as fast as the next" if others else ""
-        return f"{self.what}: {self.kept} is kept ({times}{by})"
-
-
-@dataclass
-class Floor:
-    """What was timed, what runs, and what could not be timed."""
-
-    whole: Timing
-    parts: list[Timing] = field(default_factory=list[Timing])
-    notes: list[str] = field(default_factory=list[str])
-    runner: Runner | None = None
-    """The plan with the faster of each part."""
-    compiled: Callable[..., Any] | None = None
-    """What Inductor made of the whole program, where that is kept."""
-
-    @property
-    def runs(self) -> str:
-        """``kernels``, ``eager`` or ``inductor``."""
-        return self.whole.kept
-
-    def lines(self) -> list[str]:
-        """As text."""
-        return [str(self.whole), *map(str, self.parts), *self.notes]
 
 
 def measure(runner: Runner, example: Example, call: Ours, peers: Sequence[Peer], seconds: float) -> Floor:

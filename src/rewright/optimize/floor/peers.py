@@ -7,7 +7,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 import torch
 from torch.fx.experimental.proxy_tensor import make_fx
@@ -19,10 +19,7 @@ from rewright.optimize.calls.dispatch import Calls, arguments_by_name
 from rewright.optimize.calls.results import UPDATED
 from rewright.optimize.floor.parts import Eager
 from rewright.optimize.running.building import compiler
-from rewright.optimize.running.checking import draw
 
-Peer = Literal["eager", "inductor"]
-PEERS: tuple[Peer, ...] = ("eager", "inductor")
 Call = Callable[[], Any]
 """The program on the arguments that it is timed on."""
 
@@ -84,6 +81,8 @@ class Example:
 
 def drawn(graph: Graph) -> dict[str, torch.Tensor]:
     """Random inputs of a graph, integers zero or one."""
+    from rewright.optimize.running.checking import draw  # which needs the engine of proofs
+
     found = draw(graph, 1.0, 0)
     return {name: tensor_of(v).to(TORCH[graph.nodes[graph.inputs[name]].type.dtype]) for name, v in found.items()}
 

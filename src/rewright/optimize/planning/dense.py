@@ -12,6 +12,7 @@ import math
 from rewright import ops
 from rewright.analysis.moving import laid_out
 from rewright.ir.graph import Graph
+from rewright.ops.base import Combining
 from rewright.optimize.planning.costs import BYTES, Machine
 
 WHY = "a library multiplies faster than a kernel by more than what is stored for it costs"
@@ -79,7 +80,7 @@ def _writings(graph: Graph, position: int) -> int:
 def _is_computed(graph: Graph, position: int) -> bool:
     """Whether a tensor is stored for the library alone: what libraries compute, and what is given, is stored anyway."""
     op = graph.nodes[position].op
-    return not isinstance(op, (ops.Leaf, ops.DotGeneral, ops.Convolution, ops.CustomCall))
+    return isinstance(op, (*_THROUGH, Combining))
 
 
 def _size(graph: Graph, position: int) -> int:

@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 
 from rewright import ops
 from rewright.ir.graph import Graph
+from rewright.ops.base import Combining
 
 
 def linear_layers(graph: Graph, library: Collection[int]) -> dict[int, int]:
@@ -27,9 +28,10 @@ def sum_of(graph: Graph, users: Sequence[Sequence[int]], product: int) -> int | 
     stack = list(users[position])
     while stack:
         op = graph.nodes[p := stack.pop()].op
-        if isinstance(op, (ops.Elementwise, ops.Reduce, ops.Concatenate, ops.Pad)):
+        is_view = isinstance(op, ops.View)
+        if isinstance(op, (ops.Elementwise, ops.Layout, Combining)) and not is_view:
             return None
-        stack.extend(users[p] if isinstance(op, ops.View) else ())
+        stack.extend(users[p] if is_view else ())
     return position
 
 

@@ -10,9 +10,8 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
 from rewright import ops
 from rewright.equiv.engine import equiv
@@ -30,6 +29,7 @@ from rewright.optimize.proving.masks import with_mask_inputs
 from rewright.optimize.proving.pieces import prove_piece
 from rewright.optimize.proving.refusal import NotComposed
 from rewright.optimize.proving.regraph import NoGraph, function_of, regraph, store_graphs
+from rewright.optimize.proving.trusted import Trust
 from rewright.optimize.scalars.expressions import Expression, contains
 from rewright.refine.engine import answer
 from rewright.terms.claim import Claim
@@ -37,29 +37,6 @@ from rewright.terms.normal.prove import prove
 
 _PRODUCTS = ("multiply", "divide", "exponential", "add", "subtract", "negate")
 """What factors that leave a sum are made of: they may come out of an exponential."""
-
-
-@dataclass
-class Trust:
-    """How a plan is known to be right."""
-
-    evidence: str = "tested"
-    """``proved`` by the checker or the prover, or only ``tested``."""
-    reason: str = ""
-    certificate: Any = None
-    assumptions: tuple[str, ...] = ()
-    """What the certificate takes for granted."""
-    program: Graph | None = None
-    graph: Graph | None = None
-    """The program, and the plan as a graph, which the certificate is about."""
-    updates: list[str] = field(default_factory=list[str])
-    """The identities of the running states, in words."""
-    rules: dict[str, int] = field(default_factory=dict[str, int])
-    """The rules of the library that the plan was rewritten by, and how often."""
-    unproved: tuple[int, ...] = ()
-    """The stored tensors that have no proof, where the others have one or may have."""
-    seconds: float = 0.0
-    """Of the processor."""
 
 
 def trust(

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 FORMAT = 1
 FOREIGN_CALLS = {FOREIGN}
 """Calls that PyTorch alone cannot make."""
+CERTIFICATE = "certificate.json.gz"
+"""The file of the certificate, for ``rewright audit``."""
 DIGESTS = "digests.json"
 """The file that has the digests of all others."""
 
@@ -39,6 +41,11 @@ class Entry:
 
     folder: Path
     document: Mapping[str, Any]
+
+    @property
+    def certificate(self) -> Path:
+        """Where the certificate is, if there is one."""
+        return self.folder / CERTIFICATE
 
     def runner(self) -> Steps:
         """The kernels and the calls of a library; raises RewrightError where they cannot be loaded."""

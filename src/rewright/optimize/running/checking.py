@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -18,6 +18,7 @@ from rewright.ir.graph import Graph
 from rewright.ir.operator import Unsupported
 from rewright.ir.types import DType, TensorType
 from rewright.ops.base import Array, Real
+from rewright.optimize.running.checked import Checked
 from rewright.optimize.running.isolation import Crashed
 from rewright.optimize.scalars.domains import Domain
 from rewright.refine.shrink.shrinking import shrink
@@ -30,16 +31,6 @@ NEAR = 2e-3
 """Numbers that are nearer to the largest one of a dtype than this may be rounded to infinity."""
 SMALL = 1 << 16
 """Programs of at most this many elements in their largest tensor are tested at their own sizes."""
-
-
-@dataclass(frozen=True)
-class Checked:
-    """What running against float64 showed."""
-
-    passed: bool
-    error: float
-    """The largest error, in units of the largest value of its output."""
-    reason: str
 
 
 def small_graph(graph: Graph) -> Graph:
