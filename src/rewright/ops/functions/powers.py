@@ -75,7 +75,7 @@ POWER = ScalarFunction(
     domain=Domain("its base is positive", (Bound(0, "GT", 0.0),)),
     curve=None,
     laws=laws("finite", "opaque"),
-    code=Code("std::pow({0}, {1})", Triton("power_({0}, {1})", _POWER), "pow", "power", cost=40, infix=None),
+    code=Code("power_({0}, {1})", Triton("power_({0}, {1})", _POWER), "pow", "power", cost=40, infix=None),
 )
 
 

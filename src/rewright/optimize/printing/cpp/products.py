@@ -1,0 +1,82 @@
+"""Products of tiles in C++."""
+
+PRODUCTS = r"""
+// ---- products of tiles: C (m x n) = or += A (m x k) B (k x n), rows of B and C are whole vectors -------------
+// Sums over the depth are sums of short ones, which have fewer rounding errors than one long chain; what is the same
+// product in two kernels is added in the same order in both.
+#if defined(__clang__)
+#pragma clang fp contract(fast)
+#else
+#pragma GCC push_options
+#pragma GCC optimize("fp-contract=fast")
+#endif
+#if defined(__AVX512F__)
+#define LANES 16
+#define BLOCK_ROWS 6
+#define BLOCK_VECTORS 4
+#elif defined(__AVX__)
+#define LANES 8
+#define BLOCK_ROWS 6
+#define BLOCK_VECTORS 2
+#else
+#define LANES 4
+#define BLOCK_ROWS 4
+#define BLOCK_VECTORS 2
+#endif
+#define CHAIN 64
+template <class T> struct Vector { typedef T type __attribute__((vector_size(LANES * 4), aligned(4))); };
+template <class T, int M, int V>
+static inline __attribute__((always_inline)) void block(long k, const T* a, long lda, const T* b, long ldb, T* c,
+    long ldc, bool add) {
+  typedef typename Vector<T>::type vec;
+  constexpr int L = LANES * 4 / sizeof(T);
+  long p = 0;
+  do {
+    const long end = p + CHAIN < k ? p + CHAIN : k;
+    const bool more = add || p;
+    vec s[M][V];
+    for (int i = 0; i < M; ++i)
+      for (int j = 0; j < V; ++j) s[i][j] = vec{};
+    for (; p < end; ++p) {
+      vec row[V];
+      for (int j = 0; j < V; ++j) row[j] = *(const vec*)(b + p * ldb + j * L);
+      for (int i = 0; i < M; ++i) {
+        T x = a[i * lda + p];
+        for (int j = 0; j < V; ++j) s[i][j] += x * row[j];
+      }
+    }
+    for (int i = 0; i < M; ++i)
+      for (int j = 0; j < V; ++j) {
+        vec* to = (vec*)(c + i * ldc + j * L);
+        *to = more ? *to + s[i][j] : s[i][j];
+      }
+  } while (p < k);
+}
+template <class T, int V>
+static __attribute__((noinline)) void panel(long m, long k, const T* a, long lda, const T* b, long ldb, T* c,
+    long ldc, bool add) {
+  long i = 0;
+  for (; i + BLOCK_ROWS <= m; i += BLOCK_ROWS) block<T, BLOCK_ROWS, V>(k, a + i * lda, lda, b, ldb, c + i * ldc,
+      ldc, add);
+  for (; i + 2 <= m; i += 2) block<T, 2, V>(k, a + i * lda, lda, b, ldb, c + i * ldc, ldc, add);
+  for (; i < m; ++i) block<T, 1, V>(k, a + i * lda, lda, b, ldb, c + i * ldc, ldc, add);
+}
+#if defined(__clang__)
+#pragma clang fp contract(off)
+#else
+#pragma GCC pop_options
+#endif
+template <class T>
+static inline void tile_product(long m, long n, long k, const T* a, long lda, const T* b, long ldb, T* c, long ldc,
+    bool add) {
+  constexpr int L = LANES * 4 / sizeof(T);
+  long j = 0;
+  for (; j + BLOCK_VECTORS * L <= n; j += BLOCK_VECTORS * L) panel<T, BLOCK_VECTORS>(m, k, a, lda, b + j, ldb,
+      c + j, ldc, add);
+  for (; j < n; j += L) panel<T, 1>(m, k, a, lda, b + j, ldb, c + j, ldc, add);
+}
+template <class T> static inline void add_rows(long k, long n, const T* b, T* c) {  // C (n) += the rows of B (k x n)
+  for (long p = 0; p < k; ++p)
+    for (long j = 0; j < n; ++j) c[j] += b[p * n + j];
+}
+"""
