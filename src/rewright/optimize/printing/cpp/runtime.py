@@ -38,7 +38,10 @@ static inline void put(bfloat_t& to, double x) { put(to, (float)x); }
 
 """
 _SCALARS = r"""
-template <class T> static inline T logistic_(T x) { return (T)1 / ((T)1 + exp_(-x)); }
+template <class T> static inline T logistic_(T x) {  // without infinities on the way: results below 1e-38 are kept
+  T small = exp_(x < 0 ? x : -x);
+  return (x < 0 ? small : (T)1) / ((T)1 + small);
+}
 template <class T> static inline T rsqrt_(T x) { return (T)1 / std::sqrt(x); }
 template <class T> static inline T larger(T a, T b) { return a > b || a != a ? a : b; }
 template <class T> static inline T smaller(T a, T b) { return a < b || a != a ? a : b; }
