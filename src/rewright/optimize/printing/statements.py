@@ -195,7 +195,23 @@ class AddRows:
     dtype: DType
 
 
-Statement = Let | Assign | Combine | Store | Loop | If | Leave | Buffer | View | Clear | BlockProduct | AddRows
+@dataclass(frozen=True, slots=True)
+class TurnRows:
+    """``target[width * d + c] = tensor[start + stride * c + d]``: so many rows of a tensor as columns of a block."""
+
+    rows: Scalar
+    depth: int
+    tensor: int
+    start: Scalar
+    stride: int
+    target: str
+    width: int
+    dtype: DType
+
+
+Statement = (
+    Let | Assign | Combine | Store | Loop | If | Leave | Buffer | View | Clear | BlockProduct | AddRows | TurnRows
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -153,7 +153,7 @@ static inline double log_of_parts(double k, double m) {
   double y = fused(s, h + R, k * 1.90821492927058770002e-10);
   return fused(k, 6.93147180369123816490e-01, m - (h - y));
 }
-static inline double parted(double x, double& k) {  // the exponent, for a mantissa from sqrt(1/2) to sqrt(2), and x / 2^k
+static inline double parted(double x, double& k) {  // the exponent k, and x / 2^k
   int64_t b = double_to_bits(x), e = (b - 0x3fe6a09e667f3bcdL) >> 52;
   k = bits_to_double(e + double_to_bits(SHIFT)) - SHIFT;
   return bits_to_double(b - (int64_t)((uint64_t)e << 52));

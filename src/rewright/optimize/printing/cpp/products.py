@@ -1,4 +1,4 @@
-"""Products of tiles in C++."""
+"""Products of tiles in C++, and how their operands are turned."""
 
 PRODUCTS = r"""
 // ---- products of tiles: C (m x n) = or += A (m x k) B (k x n), rows of B and C are whole vectors -------------
@@ -78,5 +78,43 @@ static inline void tile_product(long m, long n, long k, const T* a, long lda, co
 template <class T> static inline void add_rows(long k, long n, const T* b, T* c) {  // C (n) += the rows of B (k x n)
   for (long p = 0; p < k; ++p)
     for (long j = 0; j < n; ++j) c[j] += b[p * n + j];
+}
+// ---- rows of a tensor as columns of a tile: blocks of whole vectors are turned in registers, by exchanges of halves,
+// quarters, and so on (the recursive scheme of Eklundh, 1972) ------------------------------------------------------
+template <int S, class V, size_t... I>
+static inline __attribute__((always_inline)) void exchange(V& a, V& b, std::index_sequence<I...>) {
+  constexpr int L = sizeof...(I);
+  V low = __builtin_shufflevector(a, b, (int)(I & S ? L + I - S : I)...);
+  V high = __builtin_shufflevector(a, b, (int)(I & S ? L + I : I + S)...);
+  a = low, b = high;
+}
+template <int S, int L, class V> static inline __attribute__((always_inline)) void turn_block(V (&rows)[L]) {
+  for (int i = 0; i < L; ++i)
+    if (!(i & S)) exchange<S>(rows[i], rows[i + S], std::make_index_sequence<L>{});
+  if constexpr (S > 1) turn_block<S / 2, L, V>(rows);
+}
+template <class T, class S>
+static __attribute__((noinline)) void turn_rows(long count, long depth, const S* __restrict from, long stride,
+    T* __restrict to, long width) {
+  typedef typename Vector<T>::type vec;
+  constexpr int L = LANES * 4 / sizeof(T);
+  long c = 0;
+  for (; c + L <= count; c += L) {
+    long d = 0;
+    for (; d + L <= depth; d += L) {
+      vec rows[L];
+      for (int i = 0; i < L; ++i) {
+        T row[L];
+        for (int j = 0; j < L; ++j) row[j] = (T)value(from[(c + i) * stride + d + j]);
+        memcpy(&rows[i], row, sizeof(vec));
+      }
+      turn_block<L / 2, L, vec>(rows);
+      for (int i = 0; i < L; ++i) *(vec*)(to + (d + i) * width + c) = rows[i];
+    }
+    for (; d < depth; ++d)
+      for (int i = 0; i < L; ++i) to[d * width + c + i] = (T)value(from[(c + i) * stride + d]);
+  }
+  for (; c < count; ++c)
+    for (long d = 0; d < depth; ++d) to[d * width + c] = (T)value(from[c * stride + d]);
 }
 """

@@ -24,6 +24,7 @@ from rewright.optimize.printing.statements import (
     Loop,
     Statement,
     Store,
+    TurnRows,
     View,
 )
 
@@ -136,6 +137,10 @@ def _lines(spoken: Language, s: Statement, depth: int) -> Iterator[str]:
             yield f"{indent}tile_product<{types[s.dtype]}>({sizes}, {operands}, {'true' if s.is_added else 'false'});"
         case AddRows():
             yield f"{indent}add_rows<{types[s.dtype]}>({of(s.rows)}, {s.columns}, {s.items}, {s.target});"
+        case TurnRows():
+            source = f"t{s.tensor} + {of(s.start)}, {s.stride}"
+            target = f"{s.target}, {s.width}"
+            yield f"{indent}turn_rows<{types[s.dtype]}>({of(s.rows)}, {s.depth}, {source}, {target});"
         case _:
             assert_never(s)
 

@@ -11,6 +11,7 @@ _ELEMENTS = r"""
 #include <cstring>
 #include <limits>
 #include <type_traits>
+#include <utility>
 #include <omp.h>
 
 // ---- element types -------------------------------------------------------------------------------------------
