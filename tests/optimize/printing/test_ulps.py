@@ -53,9 +53,11 @@ template <class F, class G> static long scan(F mine, G exact, double* worst) {{
 """
 
 
-def loop(name: str, kind: str) -> str:
-    """A function in C++ that computes a scalar function of arrays."""
-    value = str(FUNCTIONS[name].code.cpp).format("x[i]", "y[i]")
+def loop(name: str, kind: str, *chain: str) -> str:
+    """A function in C++ that computes a scalar function of arrays, or some of them one of the other."""
+    value = "x[i]"
+    for function in reversed(chain or (name,)):
+        value = str(FUNCTIONS[function].code.cpp).format(value, "y[i]")
     arguments = f"{kind}* __restrict x, {kind}* __restrict y, {kind}* __restrict to"
     return f'extern "C" void {name}_{kind}({arguments}, long n) {{ for (long i = 0; i < n; ++i) to[i] = {value}; }}'
 
@@ -170,8 +172,9 @@ def test_loops_are_vector_code(kind: str, tmp_path: Path) -> None:
         pytest.skip("only g++ reports loops in this way")
     source, flags = tmp_path / "loops.cpp", [f for f in FLAGS if f != "-shared"]
     names = [*SINGLE, "power", "sqrt", "rsqrt"] if kind == "float" else [*DOUBLE, "logistic", "sqrt", "rsqrt"]
+    bodies = {name: [name] for name in names} | {f"{a}_of_{b}": [a, b] for a in names for b in names[:4] if a != b}
     first = HEADER.count("\n") + 2
-    source.write_text("\n".join([HEADER, *(loop(name, kind) for name in names)]))
+    source.write_text("\n".join([HEADER, *(loop(name, kind, *chain) for name, chain in bodies.items())]))
     wide = subprocess.run([command, *flags, "-dM", "-E", str(source)], capture_output=True, text=True, check=True)
     if "__AVX2__" not in wide.stdout:
         pytest.skip("rounding of vectors needs AVX2 here")
@@ -184,4 +187,4 @@ def test_loops_are_vector_code(kind: str, tmp_path: Path) -> None:
     )
 
     lines = {int(n) for n in re.findall(r"loops\.cpp:(\d+):\d+: optimized: loop vectorized", done.stderr)}
-    assert {name for k, name in enumerate(names) if first + k not in lines} == set()
+    assert {name for k, name in enumerate(bodies) if first + k not in lines} == set()

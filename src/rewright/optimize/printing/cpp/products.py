@@ -26,7 +26,7 @@ PRODUCTS = r"""
 #define CHAIN 64
 template <class T> struct Vector { typedef T type __attribute__((vector_size(LANES * 4), aligned(4))); };
 template <class T, int M, int V>
-static inline __attribute__((always_inline)) void block(long k, const T* a, long lda, const T* b, long ldb, T* c,
+INLINED void block(long k, const T* a, long lda, const T* b, long ldb, T* c,
     long ldc, bool add) {
   typedef typename Vector<T>::type vec;
   constexpr int L = LANES * 4 / sizeof(T);
@@ -67,7 +67,7 @@ static __attribute__((noinline)) void panel(long m, long k, const T* a, long lda
 #pragma GCC pop_options
 #endif
 template <class T>
-static inline void tile_product(long m, long n, long k, const T* a, long lda, const T* b, long ldb, T* c, long ldc,
+INLINED void tile_product(long m, long n, long k, const T* a, long lda, const T* b, long ldb, T* c, long ldc,
     bool add) {
   constexpr int L = LANES * 4 / sizeof(T);
   long j = 0;
@@ -75,20 +75,20 @@ static inline void tile_product(long m, long n, long k, const T* a, long lda, co
       c + j, ldc, add);
   for (; j < n; j += L) panel<T, 1>(m, k, a, lda, b + j, ldb, c + j, ldc, add);
 }
-template <class T> static inline void add_rows(long k, long n, const T* b, T* c) {  // C (n) += the rows of B (k x n)
+template <class T> INLINED void add_rows(long k, long n, const T* b, T* c) {  // C (n) += the rows of B (k x n)
   for (long p = 0; p < k; ++p)
     for (long j = 0; j < n; ++j) c[j] += b[p * n + j];
 }
 // ---- rows of a tensor as columns of a tile: blocks of whole vectors are turned in registers, by exchanges of halves,
 // quarters, and so on (the recursive scheme of Eklundh, 1972) ------------------------------------------------------
 template <int S, class V, size_t... I>
-static inline __attribute__((always_inline)) void exchange(V& a, V& b, std::index_sequence<I...>) {
+INLINED void exchange(V& a, V& b, std::index_sequence<I...>) {
   constexpr int L = sizeof...(I);
   V low = __builtin_shufflevector(a, b, (int)(I & S ? L + I - S : I)...);
   V high = __builtin_shufflevector(a, b, (int)(I & S ? L + I : I + S)...);
   a = low, b = high;
 }
-template <int S, int L, class V> static inline __attribute__((always_inline)) void turn_block(V (&rows)[L]) {
+template <int S, int L, class V> INLINED void turn_block(V (&rows)[L]) {
   for (int i = 0; i < L; ++i)
     if (!(i & S)) exchange<S>(rows[i], rows[i + S], std::make_index_sequence<L>{});
   if constexpr (S > 1) turn_block<S / 2, L, V>(rows);

@@ -14,52 +14,55 @@ _ELEMENTS = r"""
 #include <utility>
 #include <omp.h>
 
+// Whatever their size is: a loop with a call that is left in it is no vector code.
+#define INLINED static inline __attribute__((always_inline))
+
 // ---- element types -------------------------------------------------------------------------------------------
 typedef _Float16 half_t;
 struct bfloat_t { uint16_t bits; };
-static inline float value(float x) { return x; }
-static inline double value(double x) { return x; }
-static inline float value(half_t x) { return (float)x; }
-static inline float value(bfloat_t x) { uint32_t b = (uint32_t)x.bits << 16; float f; memcpy(&f, &b, 4); return f; }
-static inline long value(int64_t x) { return x; }
-static inline long value(int32_t x) { return x; }
-static inline long value(int16_t x) { return x; }
-static inline long value(int8_t x) { return x; }
-static inline long value(uint8_t x) { return x; }
-static inline bool value(bool x) { return x; }
-template <class T> static inline void put(T& to, double x) { to = (T)x; }
-template <class T> static inline void put(T& to, float x) { to = (T)x; }
-template <class T> static inline void put(T& to, long x) { to = (T)x; }
-template <class T> static inline void put(T& to, bool x) { to = (T)x; }
-static inline void put(bfloat_t& to, float x) {
+INLINED float value(float x) { return x; }
+INLINED double value(double x) { return x; }
+INLINED float value(half_t x) { return (float)x; }
+INLINED float value(bfloat_t x) { uint32_t b = (uint32_t)x.bits << 16; float f; memcpy(&f, &b, 4); return f; }
+INLINED long value(int64_t x) { return x; }
+INLINED long value(int32_t x) { return x; }
+INLINED long value(int16_t x) { return x; }
+INLINED long value(int8_t x) { return x; }
+INLINED long value(uint8_t x) { return x; }
+INLINED bool value(bool x) { return x; }
+template <class T> INLINED void put(T& to, double x) { to = (T)x; }
+template <class T> INLINED void put(T& to, float x) { to = (T)x; }
+template <class T> INLINED void put(T& to, long x) { to = (T)x; }
+template <class T> INLINED void put(T& to, bool x) { to = (T)x; }
+INLINED void put(bfloat_t& to, float x) {
   uint32_t b; memcpy(&b, &x, 4);
   to.bits = (b & 0x7fffffff) > 0x7f800000 ? 0x7fc0 : (uint16_t)((b + 0x7fff + ((b >> 16) & 1)) >> 16);
 }
-static inline void put(bfloat_t& to, double x) { put(to, (float)x); }
+INLINED void put(bfloat_t& to, double x) { put(to, (float)x); }
 
 """
 _SCALARS = r"""
-template <class T> static inline T logistic_(T x) {  // without infinities on the way: results below 1e-38 are kept
+template <class T> INLINED T logistic_(T x) {  // without infinities on the way: results below 1e-38 are kept
   T small = exp_(x < 0 ? x : -x);
   return (x < 0 ? small : (T)1) / ((T)1 + small);
 }
-template <class T> static inline T rsqrt_(T x) { return (T)1 / std::sqrt(x); }
-template <class T> static inline T larger(T a, T b) { return a > b || a != a ? a : b; }
-template <class T> static inline T smaller(T a, T b) { return a < b || a != a ? a : b; }
-template <class T> static inline T sign_(T x) { return x > 0 ? (T)1 : x < 0 ? (T)-1 : (T)0; }
+template <class T> INLINED T rsqrt_(T x) { return (T)1 / std::sqrt(x); }
+template <class T> INLINED T larger(T a, T b) { return (a > b) | (a != a) ? a : b; }
+template <class T> INLINED T smaller(T a, T b) { return (a < b) | (a != a) ? a : b; }
+template <class T> INLINED T sign_(T x) { return x > 0 ? (T)1 : x < 0 ? (T)-1 : (T)0; }
 // Integers over integers, towards zero. Nothing is computed where a divisor is zero: such calls run the program itself.
-static inline long quotient_(long a, long b) { return b == 0 ? 0 : b == -1 ? (long)(0ul - (unsigned long)a) : a / b; }
-static inline long rest_(long a, long b) { return b == 0 || b == -1 ? 0 : a % b; }
-static inline long floor_div(long a, long b) { long q = a / b; return q - ((a % b != 0) && ((a < 0) != (b < 0))); }
-static inline long floor_mod(long a, long b) { return a - b * floor_div(a, b); }
+INLINED long quotient_(long a, long b) { return b == 0 ? 0 : b == -1 ? (long)(0ul - (unsigned long)a) : a / b; }
+INLINED long rest_(long a, long b) { return b == 0 || b == -1 ? 0 : a % b; }
+INLINED long floor_div(long a, long b) { long q = a / b; return q - ((a % b != 0) && ((a < 0) != (b < 0))); }
+INLINED long floor_mod(long a, long b) { return a - b * floor_div(a, b); }
 
 // ---- conditions on the indices of a tile: 1 everywhere, 0 nowhere, -1 here and there -------------------------
-static inline int everywhere_at_least_zero(long low, long high) { return low >= 0 ? 1 : high < 0 ? 0 : -1; }
-static inline int everywhere_zero(long low,
+INLINED int everywhere_at_least_zero(long low, long high) { return low >= 0 ? 1 : high < 0 ? 0 : -1; }
+INLINED int everywhere_zero(long low,
     long high) { return low == 0 && high == 0 ? 1 : low > 0 || high < 0 ? 0 : -1; }
-static inline int both(int a, int b) { return a == 0 || b == 0 ? 0 : a == 1 && b == 1 ? 1 : -1; }
-static inline int either(int a, int b) { return a == 1 || b == 1 ? 1 : a == 0 && b == 0 ? 0 : -1; }
-static inline int neither(int a) { return a < 0 ? a : 1 - a; }
+INLINED int both(int a, int b) { return a == 0 || b == 0 ? 0 : a == 1 && b == 1 ? 1 : -1; }
+INLINED int either(int a, int b) { return a == 1 || b == 1 ? 1 : a == 0 && b == 0 ? 0 : -1; }
+INLINED int neither(int a) { return a < 0 ? a : 1 - a; }
 
 """
 _MEMORY = r"""

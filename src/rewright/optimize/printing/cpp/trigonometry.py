@@ -5,7 +5,7 @@ TRIGONOMETRY = r"""
 // make multiples of four are left out, as in the reduction of Payne and Hanek (1983): for numbers of 25 binary orders
 // of magnitude there are three parts of the rest, the first two of 29 bits, so that their products are exact in double
 // precision. Right for all floats; infinities give NaN.
-static inline float quarter_turns(float x, int32_t& q) {
+INLINED float quarter_turns(float x, int32_t& q) {
   const double X = x, a = __builtin_fabs(X);
   const bool far1 = a >= 0x1p28, far2 = a >= 0x1p53, far3 = a >= 0x1p78, far4 = a >= 0x1p103;
   double high = far1 ? 0x1.7cc1b7p-7 : 0x1.45f306dp-1, middle = far1 ? 0x1.391054ap-34 : 0x1.9391054p-30;
@@ -24,25 +24,25 @@ static inline float quarter_turns(float x, int32_t& q) {
   double rest = p - (shifted - ones) + m + X * low;
   return (float)(rest * 1.5707963267948966);
 }
-static inline float sine_of_part(float r, float z) {
+INLINED float sine_of_part(float r, float z) {
   return fused(r * z, horner(z, -1.95099143e-4f, 8.3321156e-3f, -1.66666538e-1f), r);
 }
-static inline float cosine_of_part(float z) {
+INLINED float cosine_of_part(float z) {
   return fused(z * z, horner(z, 2.44321091e-5f, -1.38873083e-3f, 4.16666456e-2f), fused(z, -0.5f, 1.f));
 }
 // Within 0.9 units.
-static inline float sin_(float x) {
+INLINED float sin_(float x) {
   int32_t q;
   float r = quarter_turns(x, q), z = r * r;
   float y = q & 1 ? cosine_of_part(z) : sine_of_part(r, z);
   return x == 0.f ? x : bits_to_float(float_to_bits(y) ^ ((q & 2) << 30));
 }
-static inline double sin_(double x) { return std::sin(x); }
-static inline float cos_(float x) {
+INLINED double sin_(double x) { return std::sin(x); }
+INLINED float cos_(float x) {
   int32_t q;
   float r = quarter_turns(x, q), z = r * r;
   float y = q & 1 ? sine_of_part(r, z) : cosine_of_part(z);
   return bits_to_float(float_to_bits(y) ^ (((q + 1) & 2) << 30));
 }
-static inline double cos_(double x) { return std::cos(x); }
+INLINED double cos_(double x) { return std::cos(x); }
 """
