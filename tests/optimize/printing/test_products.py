@@ -27,6 +27,10 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
         f'extern "C" void multiply({sizes}, float* a, float* b, float* c) '
         "{ tile_product<float>(m, n, k, a, k, b, n, c, n, false); }",
     ]
+    lines.append(
+        f'extern "C" void multiply_bfloats({sizes}, float* a, float* b, float* c) '
+        "{ tile_product_of_bfloats(m, n, k, a, k, b, n, c, n, false); }"
+    )
     for name in ELEMENTS:
         to = "double" if name == "double" else "float"
         lines.append(
@@ -36,12 +40,19 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
     return build("\n".join(lines), Path(tmp_path_factory.mktemp("kernels")))
 
 
-@pytest.fixture
-def product(library: ctypes.CDLL) -> Product:
+def rounded(a: np.ndarray) -> np.ndarray:
+    """The nearest numbers of bfloat16."""
+    return torch.from_numpy(a).bfloat16().float().numpy()
+
+
+@pytest.fixture(params=["multiply", "multiply_bfloats"])
+def product(library: ctypes.CDLL, request: pytest.FixtureRequest) -> Product:
     def multiply(a: np.ndarray, b: np.ndarray) -> np.ndarray:
         found = np.empty((a.shape[0], b.shape[1]), np.float32)
         sizes = (a.shape[0], b.shape[1], a.shape[1])
-        library.multiply(*map(ctypes.c_long, sizes), *(ctypes.c_void_p(x.ctypes.data) for x in (a, b, found)))
+        getattr(library, request.param)(
+            *map(ctypes.c_long, sizes), *(ctypes.c_void_p(x.ctypes.data) for x in (a, b, found))
+        )
         return found
 
     return multiply
@@ -52,7 +63,7 @@ def product(library: ctypes.CDLL) -> Product:
 )
 def test_a_product_of_tiles_is_one(rows: int, columns: int, depth: int, product: Product) -> None:
     draws = np.random.default_rng(rows)
-    a, b = draws.normal(size=(rows, depth)).astype(np.float32), draws.normal(size=(depth, columns)).astype(np.float32)
+    a, b = (rounded(draws.normal(size=shape).astype(np.float32)) for shape in ((rows, depth), (depth, columns)))
 
     np.testing.assert_allclose(product(a, b), a.astype(np.float64) @ b.astype(np.float64), rtol=1e-4, atol=1e-5)
 
@@ -60,7 +71,7 @@ def test_a_product_of_tiles_is_one(rows: int, columns: int, depth: int, product:
 def test_the_same_product_has_the_same_bits_in_whatever_tile_it_is(product: Product) -> None:
     """A row alone, rows in another place, and the other operand as rows: sums over the depth have one order."""
     draws = np.random.default_rng(3)
-    a, b = draws.normal(size=(48, 200)).astype(np.float32), draws.normal(size=(200, 64)).astype(np.float32)
+    a, b = (rounded(draws.normal(size=shape).astype(np.float32)) for shape in ((48, 200), (200, 64)))
     whole = product(a, b)
 
     assert np.array_equal(product(np.ascontiguousarray(a[5:6]), b), whole[5:6])

@@ -182,6 +182,8 @@ class BlockProduct:
     target: tuple[str, int]
     is_added: bool
     dtype: DType
+    is_narrow: bool = False
+    """Whether the elements of both operands are numbers of bfloat16, though they are floats in memory."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,6 +75,69 @@ INLINED void tile_product(long m, long n, long k, const T* a, long lda, const T*
       c + j, ldc, add);
   for (; j < n; j += L) panel<T, 1>(m, k, a, lda, b + j, ldb, c + j, ldc, add);
 }
+// The same where all elements of A and B are numbers of bfloat16: two of the depth at once, where the machine has that.
+// Numbers below the smallest normal one are zero then, and a sum rounds to nearest whatever the mode of the thread is.
+#if defined(__AVX512BF16__)
+template <int M, int V>
+INLINED void block_of_pairs(long pairs, const uint32_t* a, const __m512i* b, float* c, long ldc, bool add) {
+  __m512 s[M][V];
+  for (int i = 0; i < M; ++i)
+    for (int j = 0; j < V; ++j) s[i][j] = _mm512_setzero_ps();
+  for (long p = 0; p < pairs; ++p)
+    for (int i = 0; i < M; ++i) {
+      const __m512i x = _mm512_set1_epi32((int)a[i * (CHAIN / 2) + p]);
+      for (int j = 0; j < V; ++j) s[i][j] = _mm512_dpbf16_ps(s[i][j], (__m512bh)x, (__m512bh)b[p * V + j]);
+    }
+  for (int i = 0; i < M; ++i)
+    for (int j = 0; j < V; ++j) {
+      float* to = c + i * ldc + j * 16;
+      _mm512_storeu_ps(to, add ? _mm512_add_ps(_mm512_loadu_ps(to), s[i][j]) : s[i][j]);
+    }
+}
+INLINED __m512 first_of(const float* from, long count) {  // of sixteen; the rest are zero
+  return _mm512_maskz_loadu_ps(count >= 16 ? 0xffff : count <= 0 ? 0 : (1u << count) - 1, from);
+}
+template <int M, int V>
+INLINED void rows_of_pairs(long depth, const float* a, long lda, const __m512i* b, float* c, long ldc, bool add) {
+  alignas(64) uint32_t left[M * (CHAIN / 2)];
+  for (int i = 0; i < M; ++i)
+    for (long d = 0; d < depth; d += 32) {
+      const float* from = a + i * lda + d;
+      const auto both = _mm512_cvtne2ps_pbh(first_of(from + 16, depth - d - 16), first_of(from, depth - d));
+      memcpy(left + i * (CHAIN / 2) + d / 2, &both, 64);
+    }
+  block_of_pairs<M, V>((depth + 1) / 2, left, b, c, ldc, add);
+}
+template <int V>
+static __attribute__((noinline)) void panel_of_pairs(long m, long depth, const float* a, long lda, const float* b,
+    long ldb, float* c, long ldc, bool add) {
+  alignas(64) __m512i right[CHAIN / 2 * V];
+  for (long p = 0; p < depth; p += 2)
+    for (int j = 0; j < V; ++j) {
+      const __m512i low = _mm512_castps_si512(_mm512_loadu_ps(b + p * ldb + j * 16));
+      const float* next = b + (p + 1 < depth ? p + 1 : p) * ldb + j * 16;
+      const __m512i high = _mm512_castps_si512(first_of(next, p + 1 < depth ? 16 : 0));
+      right[p / 2 * V + j] = _mm512_or_si512(_mm512_srli_epi32(low, 16), high);
+    }
+  long i = 0;
+  for (; i + 6 <= m; i += 6) rows_of_pairs<6, V>(depth, a + i * lda, lda, right, c + i * ldc, ldc, add);
+  for (; i < m; ++i) rows_of_pairs<1, V>(depth, a + i * lda, lda, right, c + i * ldc, ldc, add);
+}
+static inline void tile_product_of_bfloats(long m, long n, long k, const float* a, long lda, const float* b, long ldb,
+    float* c, long ldc, bool add) {
+  for (long p = 0; p < k || p == 0; p += CHAIN) {
+    const long depth = k - p < CHAIN ? k - p : CHAIN;
+    long j = 0;
+    for (; j + 64 <= n; j += 64) panel_of_pairs<4>(m, depth, a + p, lda, b + p * ldb + j, ldb, c + j, ldc, add || p);
+    for (; j < n; j += 16) panel_of_pairs<1>(m, depth, a + p, lda, b + p * ldb + j, ldb, c + j, ldc, add || p);
+  }
+}
+#else
+INLINED void tile_product_of_bfloats(long m, long n, long k, const float* a, long lda, const float* b, long ldb,
+    float* c, long ldc, bool add) {
+  tile_product<float>(m, n, k, a, lda, b, ldb, c, ldc, add);
+}
+#endif
 template <class T> INLINED void add_rows(long k, long n, const T* b, T* c) {  // C (n) += the rows of B (k x n)
   for (long p = 0; p < k; ++p)
     for (long j = 0; j < n; ++j) c[j] += b[p * n + j];

@@ -134,7 +134,8 @@ def _lines(spoken: Language, s: Statement, depth: int) -> Iterator[str]:
         case BlockProduct():
             operands = ", ".join(f"{name}, {stride}" for name, stride in (s.left, s.right, s.target))
             sizes = ", ".join((of(s.rows), str(s.columns), of(s.depth)))
-            yield f"{indent}tile_product<{types[s.dtype]}>({sizes}, {operands}, {'true' if s.is_added else 'false'});"
+            function = "tile_product_of_bfloats" if s.is_narrow else f"tile_product<{types[s.dtype]}>"
+            yield f"{indent}{function}({sizes}, {operands}, {'true' if s.is_added else 'false'});"
         case AddRows():
             yield f"{indent}add_rows<{types[s.dtype]}>({of(s.rows)}, {s.columns}, {s.items}, {s.target});"
         case TurnRows():

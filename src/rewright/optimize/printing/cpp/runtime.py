@@ -13,6 +13,9 @@ _ELEMENTS = r"""
 #include <type_traits>
 #include <utility>
 #include <omp.h>
+#if defined(__AVX512BF16__)
+#include <immintrin.h>
+#endif
 
 // Whatever their size is: a loop with a call that is left in it is no vector code.
 #define INLINED static inline __attribute__((always_inline))

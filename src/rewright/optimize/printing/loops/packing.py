@@ -123,9 +123,7 @@ def pack_tile(k: Context, tile: Scope, e: Expression, sweep: Sweep, inner: Axis,
 
 def _turned(k: Context, e: Expression, sweep: Sweep, deep: Axis, target: tuple[str, int]) -> Statement | None:
     """An operand that lies in memory with its depth side by side, as one statement; None for another."""
-    lane = sweep.lane.name
-    while e.op.startswith("convert_") and e.dtype.is_float:
-        e = e.arguments[0]
+    lane, e = sweep.lane.name, _converted(e)
     if e.op != "load" or is_state(e) or e.dtype is DType.BOOL or any(a.op not in PLAIN for a in e.arguments):
         return None
     shape = k.shape(e.tensor)
@@ -148,8 +146,23 @@ def product(k: Context, body: Scope, sweep: Sweep, found: Product, lanes: int, l
     right = pack_tile(k, body, found.right, sweep, depth, lanes, True)
     name = k.buffer("product", k.block * lanes)
     operands = (left, depth.size), (right, lanes), (name, lanes)
-    body.add(BlockProduct(ROWS, lanes, whole(depth.size), *operands, is_added=False, dtype=k.real))
+    is_narrow = k.real is DType.F32 and _is_narrow(k, found.left) and _is_narrow(k, found.right)
+    sizes = ROWS, lanes, whole(depth.size)
+    body.add(BlockProduct(*sizes, *operands, is_added=False, dtype=k.real, is_narrow=is_narrow))
     return name
+
+
+def _is_narrow(k: Context, e: Expression) -> bool:
+    """Whether a value is an element of a bfloat16 tensor as it is."""
+    e = _converted(e)
+    return e.op == "load" and not is_state(e) and k.graph.nodes[e.tensor].type.dtype is DType.BF16
+
+
+def _converted(e: Expression) -> Expression:
+    """What is converted to a float, which changes nothing here: floats are computed in one dtype."""
+    while e.op.startswith("convert_") and e.dtype.is_float:
+        e = e.arguments[0]
+    return e
 
 
 def hoist_values(
