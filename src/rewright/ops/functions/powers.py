@@ -45,7 +45,7 @@ SQRT = ScalarFunction(
     domain=Domain("its argument is not negative", (Bound(0, "GE", 0.0),)),
     curve=Curve(_NAN, _INF, "increasing", "none", at_zero=0.0, root=0.0),
     laws=laws("finite", "nan"),
-    code=Code("std::sqrt({0})", Triton("tl.sqrt({0})", ""), "sqrt", "sqrt", cost=4, infix=None),
+    code=Code("std::sqrt({0})", Triton("tl.sqrt({0})", ""), "sqrt", "sqrt", cost=8, infix=None),
 )
 RSQRT = ScalarFunction(
     name="rsqrt",
@@ -55,7 +55,7 @@ RSQRT = ScalarFunction(
     domain=Domain("its argument is positive", (Bound(0, "GT", 0.0),)),
     curve=Curve(_NAN, 0.0, "decreasing", "none", at_zero=None, root=None),
     laws=laws("finite", "nan"),
-    code=Code("rsqrt_({0})", Triton("(1.0 / tl.sqrt({0}))", ""), "rsqrt", "rsqrt", cost=6, infix=None),
+    code=Code("rsqrt_({0})", Triton("(1.0 / tl.sqrt({0}))", ""), "rsqrt", "rsqrt", cost=12, infix=None),
 )
 _POWER = '''
 @triton.jit
@@ -75,7 +75,7 @@ POWER = ScalarFunction(
     domain=Domain("its base is positive", (Bound(0, "GT", 0.0),)),
     curve=None,
     laws=laws("finite", "opaque"),
-    code=Code("std::pow({0}, {1})", Triton("power_({0}, {1})", _POWER), "pow", "power", cost=40, infix=None),
+    code=Code("power_({0}, {1})", Triton("power_({0}, {1})", _POWER), "pow", "power", cost=100, infix=None),
 )
 
 

@@ -35,7 +35,7 @@ ERF = ScalarFunction(
     domain=EVERYWHERE,
     curve=Curve(-1.0, 1.0, "increasing", "odd", at_zero=0.0, root=0.0),
     laws=laws("finite", "opaque", "nan"),
-    code=Code("std::erf({0})", Triton("tl.erf({0})", ""), "erf", "erf", cost=30, infix=None),
+    code=Code("erf_({0})", Triton("tl.erf({0})", ""), "erf", "erf", cost=20, infix=None),
 )
 
 

@@ -66,7 +66,7 @@ EXPONENTIAL_MINUS_ONE = ScalarFunction(
     domain=EVERYWHERE,
     curve=Curve(-1.0, _INF, "increasing", "none", at_zero=0.0, root=0.0),
     laws=laws("finite", "nan"),
-    code=Code("std::expm1({0})", Triton("expm1_({0})", _EXPM1), "expm1", "exponential-minus-one", cost=20, infix=None),
+    code=Code("expm1_({0})", Triton("expm1_({0})", _EXPM1), "expm1", "exponential-minus-one", cost=18, infix=None),
 )
 LOG = ScalarFunction(
     name="log",
@@ -94,7 +94,7 @@ LOG_PLUS_ONE = ScalarFunction(
     domain=Domain("its argument is above -1", (Bound(0, "GT", -1.0),)),
     curve=Curve(_NAN, _INF, "increasing", "none", at_zero=0.0, root=0.0),
     laws=laws("finite", "nan"),
-    code=Code("std::log1p({0})", Triton("log1p_({0})", _LOG1P), "log1p", "log-plus-one", cost=24, infix=None),
+    code=Code("log1p_({0})", Triton("log1p_({0})", _LOG1P), "log1p", "log-plus-one", cost=26, infix=None),
 )
 _INVERSE = call("divide", 1, call("add", call("exponential", call("negate", X)), 1))
 LOGISTIC = ScalarFunction(
@@ -111,7 +111,7 @@ LOGISTIC = ScalarFunction(
     domain=EVERYWHERE,
     curve=Curve(0.0, 1.0, "increasing", "none", at_zero=0.5, root=None),
     laws=laws("finite", "nan"),
-    code=Code("logistic_({0})", Triton("(1.0 / (1.0 + tl.exp(-{0})))", ""), "sigmoid", "logistic", cost=20, infix=None),
+    code=Code("logistic_({0})", Triton("(1.0 / (1.0 + tl.exp(-{0})))", ""), "sigmoid", "logistic", cost=24, infix=None),
 )
 _TANH = '''
 @triton.jit
@@ -137,7 +137,7 @@ TANH = ScalarFunction(
     domain=EVERYWHERE,
     curve=Curve(-1.0, 1.0, "increasing", "odd", at_zero=0.0, root=0.0),
     laws=laws("finite", "nan"),
-    code=Code("tanh_({0})", Triton("tanh_({0})", _TANH), "tanh", "tanh", cost=24, infix=None),
+    code=Code("tanh_({0})", Triton("tanh_({0})", _TANH), "tanh", "tanh", cost=22, infix=None),
 )
 _FINITE = Domain("its argument is not infinite", ())
 
@@ -149,7 +149,7 @@ SINE = ScalarFunction(
     domain=_FINITE,
     curve=Curve(_NAN, _NAN, "no", "odd", at_zero=0.0, root=None),
     laws=laws("finite", "opaque", "nan"),
-    code=Code("std::sin({0})", Triton("tl.sin({0})", ""), "sin", "sine", cost=20, infix=None),
+    code=Code("sin_({0})", Triton("tl.sin({0})", ""), "sin", "sine", cost=50, infix=None),
 )
 COSINE = ScalarFunction(
     name="cosine",
@@ -159,7 +159,7 @@ COSINE = ScalarFunction(
     domain=_FINITE,
     curve=Curve(_NAN, _NAN, "no", "even", at_zero=1.0, root=None),
     laws=laws("finite", "opaque", "nan"),
-    code=Code("std::cos({0})", Triton("tl.cos({0})", ""), "cos", "cosine", cost=20, infix=None),
+    code=Code("cos_({0})", Triton("tl.cos({0})", ""), "cos", "cosine", cost=50, infix=None),
 )
 
 

@@ -182,6 +182,8 @@ class BlockProduct:
     target: tuple[str, int]
     is_added: bool
     dtype: DType
+    is_narrow: bool = False
+    """Whether the elements of both operands are numbers of bfloat16, though they are floats in memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +197,23 @@ class AddRows:
     dtype: DType
 
 
-Statement = Let | Assign | Combine | Store | Loop | If | Leave | Buffer | View | Clear | BlockProduct | AddRows
+@dataclass(frozen=True, slots=True)
+class TurnRows:
+    """``target[width * d + c] = tensor[start + stride * c + d]``: so many rows of a tensor as columns of a block."""
+
+    rows: Scalar
+    depth: int
+    tensor: int
+    start: Scalar
+    stride: int
+    target: str
+    width: int
+    dtype: DType
+
+
+Statement = (
+    Let | Assign | Combine | Store | Loop | If | Leave | Buffer | View | Clear | BlockProduct | AddRows | TurnRows
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ from rewright.optimize.printing.statements import (
     Loop,
     Statement,
     Store,
+    TurnRows,
     View,
 )
 
@@ -133,9 +134,14 @@ def _lines(spoken: Language, s: Statement, depth: int) -> Iterator[str]:
         case BlockProduct():
             operands = ", ".join(f"{name}, {stride}" for name, stride in (s.left, s.right, s.target))
             sizes = ", ".join((of(s.rows), str(s.columns), of(s.depth)))
-            yield f"{indent}tile_product<{types[s.dtype]}>({sizes}, {operands}, {'true' if s.is_added else 'false'});"
+            function = "tile_product_of_bfloats" if s.is_narrow else f"tile_product<{types[s.dtype]}>"
+            yield f"{indent}{function}({sizes}, {operands}, {'true' if s.is_added else 'false'});"
         case AddRows():
             yield f"{indent}add_rows<{types[s.dtype]}>({of(s.rows)}, {s.columns}, {s.items}, {s.target});"
+        case TurnRows():
+            source = f"t{s.tensor} + {of(s.start)}, {s.stride}"
+            target = f"{s.target}, {s.width}"
+            yield f"{indent}turn_rows<{types[s.dtype]}>({of(s.rows)}, {s.depth}, {source}, {target});"
         case _:
             assert_never(s)
 

@@ -13,7 +13,7 @@ from rewright.optimize.phases import Work
 from rewright.optimize.printing.loops.context import BEGIN, COLUMN, COLUMNS, FIRST, ROW, ROWS, Context, padded_size
 from rewright.optimize.printing.loops.scopes import Scope
 from rewright.optimize.printing.loops.states import is_state
-from rewright.optimize.printing.loops.values import value
+from rewright.optimize.printing.loops.values import index, is_within, value
 from rewright.optimize.printing.places import offset
 from rewright.optimize.printing.statements import (
     Assign,
@@ -27,6 +27,7 @@ from rewright.optimize.printing.statements import (
     Scalar,
     Statement,
     Sum,
+    TurnRows,
     View,
     call,
     element_at,
@@ -34,11 +35,14 @@ from rewright.optimize.printing.statements import (
     whole,
 )
 from rewright.optimize.scalars.expressions import Expression, walk
+from rewright.terms.index import Index
 
 PACKED_LIMIT = 16 << 20
 """Bytes that a thread may keep of packed tiles, so that all row blocks of one grid index share them."""
 COSTLY = frozenset(name for name, record in FUNCTIONS.items() if record.code.cost > 1)
 """Functions that are worth computing once for a lane or a row."""
+PLAIN = ("index", "constant")
+"""Places that are not computed from data."""
 Factors = Mapping[int, tuple[Expression, Expression]]
 """Weights and items of sums over features, by the number of the sum."""
 
@@ -104,8 +108,9 @@ def pack_tile(k: Context, tile: Scope, e: Expression, sweep: Sweep, inner: Axis,
     elif not is_across and width != inner.size:
         body.append(clear)
     target = element_at(name, (DEEP, lanes), COLUMN) if is_across else element_at(name, (COLUMN, width), DEEP)
+    turned = _turned(k, e, sweep, inner, (name, lanes)) if is_across else None
     deep = Counter(inner.name, "d", whole(inner.size), Sum(()))
-    body.append(fill(k, [lane_counter(sweep), deep], e, target))
+    body.append(turned or fill(k, [lane_counter(sweep), deep], e, target))
     if not is_shared:
         tile.add(*body)
         return name
@@ -116,14 +121,48 @@ def pack_tile(k: Context, tile: Scope, e: Expression, sweep: Sweep, inner: Axis,
     return name
 
 
+def _turned(k: Context, e: Expression, sweep: Sweep, deep: Axis, target: tuple[str, int]) -> Statement | None:
+    """An operand that lies in memory with its depth side by side, as one statement; None for another."""
+    lane, e = sweep.lane.name, _converted(e)
+    if e.op != "load" or is_state(e) or e.dtype is DType.BOOL or any(a.op not in PLAIN for a in e.arguments):
+        return None
+    shape = k.shape(e.tensor)
+    place = offset(k.table, e.arguments, shape)
+    steps = {str(atom): factor for atom, factor in place.terms}
+    rest = Index(place.constant, tuple(t for t in place.terms if str(t[0]) not in (lane, deep.name)))
+    if steps.get(deep.name) != 1 or k.table.free_of(rest) & {lane, deep.name}:
+        return None
+    stride = steps.get(lane, 0)
+    if not isinstance(stride, int) or not all(is_within(k, p, s) for p, s in zip(e.arguments, shape, strict=True)):
+        return None
+    first = index(k, rest)
+    start = Sum((*first.terms, (BEGIN, stride)), first.constant)
+    return TurnRows(COLUMNS, deep.size, e.tensor, start, stride, *target, k.real)
+
+
 def product(k: Context, body: Scope, sweep: Sweep, found: Product, lanes: int, left: str) -> str:
     """A product of tiles; its memory."""
     depth = found.depth
     right = pack_tile(k, body, found.right, sweep, depth, lanes, True)
     name = k.buffer("product", k.block * lanes)
     operands = (left, depth.size), (right, lanes), (name, lanes)
-    body.add(BlockProduct(ROWS, lanes, whole(depth.size), *operands, is_added=False, dtype=k.real))
+    is_narrow = k.real is DType.F32 and _is_narrow(k, found.left) and _is_narrow(k, found.right)
+    sizes = ROWS, lanes, whole(depth.size)
+    body.add(BlockProduct(*sizes, *operands, is_added=False, dtype=k.real, is_narrow=is_narrow))
     return name
+
+
+def _is_narrow(k: Context, e: Expression) -> bool:
+    """Whether a value is an element of a bfloat16 tensor as it is."""
+    e = _converted(e)
+    return e.op == "load" and not is_state(e) and k.graph.nodes[e.tensor].type.dtype is DType.BF16
+
+
+def _converted(e: Expression) -> Expression:
+    """What is converted to a float, which changes nothing here: floats are computed in one dtype."""
+    while e.op.startswith("convert_") and e.dtype.is_float:
+        e = e.arguments[0]
+    return e
 
 
 def hoist_values(
@@ -169,7 +208,7 @@ def hoist_values(
 
 def _runs_across(k: Context, e: Expression, lane: str) -> bool:
     """Whether neighbours in memory are rows, and not lanes: such a tile is turned before it is used."""
-    if any(a.op not in ("index", "constant") for a in e.arguments):
+    if any(a.op not in PLAIN for a in e.arguments):
         return False
     place = offset(k.table, e.arguments, k.shape(e.tensor))
     steps = {str(atom): factor for atom, factor in place.terms}

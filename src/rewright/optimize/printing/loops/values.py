@@ -107,20 +107,20 @@ def index(k: Context, place: Index) -> Sum:
 def load(k: Context, e: Expression) -> Load:
     """An element of a tensor; an index that may be out of range is brought into it, as its value is not used."""
     shape, dtype = k.shape(e.tensor), k.computed(e.dtype)
-    if all(_is_within(k, p, s) for p, s in zip(e.arguments, shape, strict=True)):
+    if all(is_within(k, p, s) for p, s in zip(e.arguments, shape, strict=True)):
         return Load(e.tensor, index(k, offset(k.table, e.arguments, shape)), None, dtype)
     terms: list[tuple[Scalar, int]] = []
     stride = 1
     for place, size in zip(reversed(e.arguments), reversed(shape), strict=True):
         text = value(k, place)
-        if not _is_within(k, place, size):
+        if not is_within(k, place, size):
             text = call("least", call("most", text, whole(0)), whole(size - 1))
         terms.append((text, stride))
         stride *= size
     return Load(e.tensor, Sum(tuple(terms)), None, dtype)
 
 
-def _is_within(k: Context, place: Expression, size: int) -> bool:
+def is_within(k: Context, place: Expression, size: int) -> bool:
     """Whether an index is in range for certain."""
     if place.op == "constant":
         return 0 <= place.value < size

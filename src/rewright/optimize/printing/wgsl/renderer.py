@@ -19,6 +19,7 @@ from rewright.optimize.printing.statements import (
     Loop,
     Statement,
     Store,
+    TurnRows,
     View,
 )
 from rewright.optimize.printing.wgsl.functions import ELEMENTS, HEADER, TYPES, language
@@ -113,6 +114,12 @@ def _render(
                 yield f"{indent}  var s = {into if s.is_added else 'f32(0.0)'};"
                 yield f"{indent}  for (var p = 0; p < {of(s.depth)}; p++) {{ s += {product}; }}"
                 yield f"{indent}  {into} = s;"
+                yield indent + "} }"
+            case TurnRows():
+                into = element(s.target, f"{s.width} * d + c")
+                source = f"t{s.tensor}[{of(s.start)} + {s.stride} * c + d]"
+                yield f"{indent}for (var c = 0; c < {of(s.rows)}; c++) {{ for (var d = 0; d < {s.depth}; d++) {{"
+                yield f"{indent}  {into} = f32({source});"
                 yield indent + "} }"
             case _:
                 raise spoken.missing(f"the statement {type(s).__name__}")
