@@ -25,7 +25,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     task = "scan" if options.scan else "gradients" if options.backward else "times"
     size = "large" if options.large else "tiny" if options.tiny else "full"
     run = Run(task, size, options.peers, options.rounds, options.budget, options.threads)
-    wanted = [(p, dtype) for p in chosen(options.families, options.programs) for dtype in options.dtypes]
+    families = ["models"] if options.large and options.families is None else options.families
+    wanted = [(p, dtype) for p in chosen(families, options.programs) for dtype in options.dtypes]
     if options.backward:
         wanted = [(p, dtype) for p, dtype in wanted if p.backward]
     print(f"{task}, {size} sizes, {options.threads or os.cpu_count()} threads, {options.clock}\n")
@@ -52,7 +53,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     add("--scan", action="store_true", help="capture, plan and proof only, on the target torch")
     add("--backward", action="store_true", help="forward and gradient of the programs where that means something")
     sizes = parser.add_mutually_exclusive_group()
-    sizes.add_argument("--large", action="store_true", help="whole models of tens of millions of parameters")
+    sizes.add_argument("--large", action="store_true", help="whole models of 20 to 100 million parameters")
     sizes.add_argument("--tiny", action="store_true", help="the sizes of the tests, of which no time means anything")
     add("--rounds", type=int, default=9, help="turns of each peer")
     add("--budget", type=float, default=240.0, help="seconds by the clock for each program")

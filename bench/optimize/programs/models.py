@@ -154,8 +154,8 @@ def convnext(draw: Draw) -> Built:
 
 def swin(draw: Draw) -> Built:
     """Shifted windows in two stages."""
-    base, side = draw.pick(48, 8, 96), draw.pick(112, 32, 224)
-    sizes = {"embed_dim": base, "depths": [2, draw.pick(2, 2, 8)], "num_heads": [2, 4], "image_size": side}
+    base, side, heads = draw.pick(48, 8, 256), draw.pick(112, 32, 224), draw.pick(2, 2, 8)
+    sizes = {"embed_dim": base, "depths": [2, draw.pick(2, 2, 8)], "num_heads": [heads, 2 * heads], "image_size": side}
     model = _model(draw, "Swin", "Model", "last_hidden_state", **sizes, window_size=draw.pick(7, 4), patch_size=4)
     return Built(model, (draw.normal(1, 3, side, side),))
 
@@ -185,8 +185,8 @@ class UNet(nn.Module):
 def unet(draw: Draw) -> Built:
     """Down, up, and what is skipped over."""
     torch.manual_seed(0)
-    side = draw.pick(64, 8, 128)
-    model = UNet(draw.pick(32, 8, 384)).eval().to(draw.dtype)
+    side = draw.pick(64, 8, 64)
+    model = UNet(draw.pick(32, 8, 512)).eval().to(draw.dtype)
     return Built(model, (draw.normal(draw.pick(2, 1), 3, side, side),))
 
 
