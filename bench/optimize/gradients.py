@@ -27,21 +27,21 @@ def measure(notes: Notes, program: Program, wanted: Wanted) -> None:
     built = program.build(1.0, wanted.dtype, wanted.size)
     said = _listening()
     steps: dict[str, Callable[[], Tensors]] = {}
-    for peer, function in _functions(built.function).items():
-        if peer not in wanted.peers:
-            continue
+    for peer in (p for p in _MAKERS if p in wanted.peers):
         notes.doing(f"the first step of {peer}")
         started = time.monotonic()
         try:
-            step = gradients_of(replace(built, function=function))
+            step = gradients_of(replace(built, function=_MAKERS[peer](built.function)))
             step()
-        except Exception as error:  # whatever a peer raises, the others are measured
-            notes.know(failed={peer: f"{type(error).__name__}: {str(error).strip()[:200]}"})
+        except Exception as failure:  # whatever a peer raises, the others are measured
+            notes.know(failed={peer: f"{type(failure).__name__}: {str(failure).strip()[:200]}"})
             continue
         notes.know(first={peer: time.monotonic() - started})
         steps[peer] = step
-    status = "gradients" if any(" kernels, " in line for line in said.lines) else "fallback"
-    notes.know(status=status, reason="; ".join(said.lines))
+    has_kernels = any(" kernels, " in line for line in said.lines)
+    notes.know(status="gradients" if has_kernels else "fallback", reason="; ".join(said.lines))
+    if not has_kernels:
+        steps.pop(ALONE, None)  # it is Inductor's
     seconds = 0.5 * max(ends - time.monotonic(), 0.0)
     notes.know(times=in_turns(steps, wanted.rounds, seconds, before=lambda p: notes.doing(f"a step of {p}")))
     notes.doing("float64")
@@ -50,13 +50,16 @@ def measure(notes: Notes, program: Program, wanted: Wanted) -> None:
     notes.doing("the end")
 
 
-def _functions(function: Function) -> Mapping[str, Function]:
+def _compiled(function: Function, backend: str) -> Function:
     torch._dynamo.reset()
-    return {
-        "eager": function,
-        "inductor": torch.compile(function, dynamic=False),
-        ALONE: torch.compile(function, dynamic=False, backend="rewright"),
-    }
+    return torch.compile(function, dynamic=False, backend=backend)
+
+
+_MAKERS: Mapping[str, Callable[[Function], Function]] = {
+    "eager": lambda function: function,
+    "inductor": lambda function: _compiled(function, "inductor"),
+    ALONE: lambda function: _compiled(function, "rewright"),
+}
 
 
 def gradients_of(built: Built) -> Callable[[], Tensors]:

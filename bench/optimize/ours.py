@@ -1,7 +1,7 @@
 """What this benchmark asks of ``rewright.optimize``, and what it reads of the answer: the one place that knows.
 
-A floor (never slower than the program itself) and the amounts of work may not be there yet; without them both are
-None, and a column stays empty.
+A floor (never slower than the program itself) may not be there yet; without it there is no such peer, and its columns
+stay empty.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Any
 
 from bench.optimize.program import Built
 from rewright.optimize.api import Optimized, optimize
+from rewright.optimize.planning.work import work_of
 
 HAS_FLOOR = "floor" in inspect.signature(optimize).parameters
 PHASES = ("capture", "plan", "prove", "build", "check")
@@ -29,11 +30,12 @@ def with_floor(built: Built, **options: Any) -> Optimized | None:
 
 def facts(found: Optimized, started: float) -> dict[str, Any]:
     """What a row says of an optimised program; ``started`` is the processor's time when it was begun."""
-    plan, work = found.plan, getattr(found, "work", None)
+    plan, graph = found.plan, found.graph
+    work = work_of(plan, graph) if plan is not None and graph is not None else None
     return {
         "status": found.status,
         "reason": found.reason,
-        "operators": None if found.graph is None else len(found.graph.nodes),
+        "operators": None if graph is None else len(graph.nodes),
         "kernels": None if plan is None else len(plan.kernels),
         "library": None if plan is None else len(plan.steps) - len(plan.kernels),
         "decisions": [] if plan is None else list(plan.decisions),

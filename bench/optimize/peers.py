@@ -48,12 +48,20 @@ def functions(notes: Notes, built: Built, peers: Sequence[str]) -> dict[str, Fun
             if function is None:
                 continue
             function(*built.args)
+            if why := notes_of(function):
+                notes.know(failed={peer: f"the program itself runs: {why}"})
+                continue
         except Exception as error:  # whatever a peer raises, the others are measured
             notes.know(failed={peer: f"{type(error).__name__}: {_first_line(error)}"})
             continue
         notes.know(first={peer: time.monotonic() - wall})
         found[peer] = function
     return found
+
+
+def notes_of(function: Function) -> str:
+    """Why an optimised program has run the program itself in some call; empty where it has not."""
+    return "; ".join(function.notes) if isinstance(function, Optimized) else ""
 
 
 def _first_line(error: Exception) -> str:

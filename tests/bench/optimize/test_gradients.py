@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 import torch
 
 from bench.optimize import outputs
-from bench.optimize.gradients import error, gradients_of
+from bench.optimize.gradients import error, gradients_of, measure
+from bench.optimize.notes import Notes, read_notes
 from bench.optimize.program import Built
 from bench.optimize.programs import PROGRAMS
+from bench.optimize.times import Wanted
 
 
 def test_a_step_gives_the_outputs_and_the_gradients_of_what_is_floating() -> None:
@@ -22,6 +26,14 @@ def test_a_module_has_gradients_of_its_parameters() -> None:
     layer = torch.nn.Linear(3, 2)
     found = gradients_of(Built(layer, (torch.ones(1, 3),)))()
     assert [tuple(t.shape) for t in found] == [(1, 2), (1, 3), (2, 3), (2,)]
+
+
+def test_a_step_is_timed_and_compared_with_float64(tmp_path: Path) -> None:
+    notes = Notes(tmp_path / "notes")
+    measure(notes, PROGRAMS["lora"], Wanted(torch.float32, "tiny", ["eager"], 2, 5.0))
+    row = read_notes(notes.path)
+    assert (row["times"]["eager"]["runs"], row["doing"]) == (2, "the end")
+    assert row["error 1"]["eager"] < 1e-6
 
 
 @pytest.mark.parametrize("name", [p.name for p in PROGRAMS.values() if p.backward])
