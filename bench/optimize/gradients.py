@@ -50,15 +50,10 @@ def measure(notes: Notes, program: Program, wanted: Wanted) -> None:
     notes.doing("the end")
 
 
-def _compiled(function: Function, backend: str) -> Function:
-    torch._dynamo.reset()
-    return torch.compile(function, dynamic=False, backend=backend)
-
-
 _MAKERS: Mapping[str, Callable[[Function], Function]] = {
     "eager": lambda function: function,
-    "inductor": lambda function: _compiled(function, "inductor"),
-    ALONE: lambda function: _compiled(function, "rewright"),
+    "inductor": lambda function: torch.compile(function, dynamic=False),
+    ALONE: lambda function: torch.compile(function, dynamic=False, backend="rewright"),
 }
 
 

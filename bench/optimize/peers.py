@@ -18,14 +18,9 @@ OTHERS = ("eager", "inductor", "sdpa", "flex")
 PEERS = (*OTHERS, ALONE, FLOOR)
 
 
-def _inductor(built: Built) -> Function:
-    torch._dynamo.reset()
-    return torch.compile(built.function, dynamic=False)
-
-
 _MAKERS: Mapping[str, Callable[[Built], Function | None]] = {
     "eager": lambda built: built.function,
-    "inductor": _inductor,
+    "inductor": lambda built: torch.compile(built.function, dynamic=False),
     "sdpa": lambda built: built.sdpa() if built.sdpa is not None else None,
     "flex": lambda built: built.flex() if built.flex is not None else None,
     ALONE: ours.kernels_alone,
