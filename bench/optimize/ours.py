@@ -1,37 +1,30 @@
-"""What this benchmark asks of ``rewright.optimize``, and what it reads of the answer: the one place that knows.
-
-A floor (never slower than the program itself) may not be there yet; without it there is no such peer, and its columns
-stay empty.
-"""
+"""What this benchmark asks of ``rewright.optimize``, and what it reads of the answer: the one place that knows."""
 
 from __future__ import annotations
 
-import inspect
 import time
+from collections.abc import Sequence
 from typing import Any
 
 from bench.optimize.program import Built
 from rewright.optimize.api import Optimized, optimize
-from rewright.optimize.planning.work import work_of
 
-HAS_FLOOR = "floor" in inspect.signature(optimize).parameters
 PHASES = ("capture", "plan", "prove", "build", "check")
 
 
 def kernels_alone(built: Built, **options: Any) -> Optimized:
     """Kernels wherever there are some, however slow they are."""
-    return optimize(built.function, built.args, **options, **({"floor": False} if HAS_FLOOR else {}))
+    return optimize(built.function, built.args, **options, floor=False)
 
 
-def with_floor(built: Built, **options: Any) -> Optimized | None:
-    """As a user has it: what is slower than the program itself is left to that."""
-    return optimize(built.function, built.args, **options, floor=True) if HAS_FLOOR else None
+def with_floor(built: Built) -> Optimized:
+    """As a user has it: what is slower than eager PyTorch or Inductor is left to these."""
+    return optimize(built.function, built.args)
 
 
 def facts(found: Optimized, started: float) -> dict[str, Any]:
     """What a row says of an optimised program; ``started`` is the processor's time when it was begun."""
-    plan, graph = found.plan, found.graph
-    work = work_of(plan, graph) if plan is not None and graph is not None else None
+    plan, graph, work = found.plan, found.graph, found.work
     return {
         "status": found.status,
         "reason": found.reason,
@@ -43,3 +36,16 @@ def facts(found: Optimized, started: float) -> dict[str, Any]:
         "seconds": {phase: found.seconds[phase] for phase in PHASES if phase in found.seconds},
         "cpu": time.process_time() - started,
     }
+
+
+def floor_facts(found: Optimized) -> dict[str, Any]:
+    """What a row says of the floor: what runs, what was timed, and in how many seconds."""
+    lines = found.notes if found.floor is None else found.floor.lines()
+    return {"runs": found.runs, "lines": list(lines), "seconds": found.seconds.get("floor", 0.0)}
+
+
+def called(function: Any, args: Sequence[Any]) -> tuple[Any, str]:
+    """The result of a call, and why it is that of the program itself where an optimised one says so."""
+    known = len(function.notes) if isinstance(function, Optimized) else 0
+    result = function(*args)
+    return result, "; ".join(function.notes[known:]) if isinstance(function, Optimized) else ""

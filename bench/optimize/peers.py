@@ -37,13 +37,11 @@ def functions(notes: Notes, built: Built, peers: Sequence[str]) -> dict[str, Fun
         try:
             function = _MAKERS[peer](built)
             if isinstance(function, Optimized):
-                if peer == ALONE or ALONE not in peers:
-                    notes.know(**ours.facts(function, cpu))
-                function = function if function.runner is not None else None
-            if function is None:
+                _note(notes, peer, function, cpu, only=ALONE not in peers)
+            if function is None or (peer == ALONE and function.runner is None):
                 continue
-            function(*built.args)
-            if why := notes_of(function):
+            _, why = ours.called(function, built.args)
+            if why:
                 notes.know(failed={peer: f"the program itself runs: {why}"})
                 continue
         except Exception as error:  # whatever a peer raises, the others are measured
@@ -54,9 +52,12 @@ def functions(notes: Notes, built: Built, peers: Sequence[str]) -> dict[str, Fun
     return found
 
 
-def notes_of(function: Function) -> str:
-    """Why an optimised program has run the program itself in some call; empty where it has not."""
-    return "; ".join(function.notes) if isinstance(function, Optimized) else ""
+def _note(notes: Notes, peer: str, found: Optimized, cpu: float, *, only: bool) -> None:
+    """Note what is known of a program by us: of the plan from the kernels alone, unless the floor is all there is."""
+    if peer == ALONE or only:
+        notes.know(**ours.facts(found, cpu))
+    if peer == FLOOR:
+        notes.know(floor=ours.floor_facts(found))
 
 
 def _first_line(error: Exception) -> str:

@@ -36,15 +36,16 @@ def columns(row: Row, peers: Sequence[str], clock: str) -> list[str]:
     times = [_number(time_of(row, peer, clock)) for peer in peers]
     ratios = [_number(over(row, ("eager",), ALONE, clock)), _number(over(row, OTHERS, ALONE, clock))]
     ratios += [_number(over(row, OTHERS, FLOOR, clock)), _number((row.get("work") or {}).get("ratio"))]
+    runs, spent = row.get("floor", {}).get("runs", "-"), _number(row.get("floor", {}).get("seconds"))
     found = "  ".join(f"{row['seconds'][p]:.1f}" for p in PHASES if p in row.get("seconds", {}))
-    return [*head, *times, *ratios, _errors(row, "error 1"), _errors(row, "error 30"), found or "-"]
+    return [*head, *times, *ratios, runs, _errors(row, "error 1"), _errors(row, "error 30"), found or "-", spent]
 
 
 def header(peers: Sequence[str]) -> list[str]:
     """The names of ``columns``."""
     head = ["program", "family", "dtype", "status", "kernels", "library", *(f"{p} ms" for p in peers)]
-    ratios = ["x eager", "x best", "floor x best", "work"]
-    return [*head, *ratios, "error 1, ours/eager", "error 30, ours/eager", ", ".join(PHASES) + " s"]
+    ratios = ["x eager", "x best", "floor x best", "work", "floor runs"]
+    return [*head, *ratios, "error 1, ours/eager", "error 30, ours/eager", ", ".join(PHASES) + " s", "floor s"]
 
 
 def scanned(row: Row) -> list[str]:
@@ -92,7 +93,8 @@ def summary(rows: Sequence[Row], clock: str) -> Iterator[str]:
                 mean = statistics.geometric_mean(found)
                 behind = sum(r < GOOD for r in found)
                 yield f"{dtype}: {name}: geometric mean {mean:.2f} of {len(found)}; below {GOOD} in {behind}"
-    yield from _listed("below the best peer", rows, lambda row: _loses(row, clock))
+    yield from _listed("kernels below the best peer", rows, lambda row: _loses(row, ALONE, clock))
+    yield from _listed("below the best peer with the floor", rows, lambda row: _loses(row, FLOOR, clock))
     yield from _listed("failed", rows, _failed)
     yield from _listed("farther off than eager by more than twice", rows, _farther)
 
@@ -124,13 +126,14 @@ def _listed(title: str, rows: Sequence[Row], say: Callable[[Row], str]) -> Itera
         yield from lines
 
 
-def _loses(row: Row, clock: str) -> str:
-    ratio = over(row, OTHERS, ALONE, clock)
+def _loses(row: Row, ours: str, clock: str) -> str:
+    ratio = over(row, OTHERS, ours, clock)
     if ratio is None or ratio >= GOOD:
         return ""
     work = (row.get("work") or {}).get("ratio")
     much = f"; {work:.1f} times the program's work" if work is not None else ""
-    return f"{ratio:.2f}{much}; {'; '.join(row.get('decisions', ())) or 'nothing stored'}"
+    why = row.get("floor", {}).get("lines", ())[:1] if ours == FLOOR else row.get("decisions", ())
+    return f"{ratio:.2f}{much}; {'; '.join(why) or 'nothing stored'}"
 
 
 def _failed(row: Row) -> str:

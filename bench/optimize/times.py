@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 import torch
 
-from bench.optimize import outputs
+from bench.optimize import ours, outputs
 from bench.optimize.clock import in_turns
 from bench.optimize.notes import Notes
-from bench.optimize.peers import ALONE, FLOOR, call, functions, notes_of
+from bench.optimize.peers import ALONE, FLOOR, call, functions
 from bench.optimize.program import Function, Program, Size
 
 SCALES = (1.0, 30.0)
@@ -52,8 +52,9 @@ def _errors(notes: Notes, program: Program, wanted: Wanted, scale: float, found:
     for peer in ("eager", ALONE, FLOOR):
         if peer in found:
             notes.doing(f"a call of {peer} at scale {scale:g}")
-            error = outputs.error(outputs.tensors(found[peer](*built.args)), exact)
-            if why := notes_of(found[peer]):
+            result, why = ours.called(found[peer], built.args)
+            if why:
                 notes.know(failed={peer: f"the program itself runs at scale {scale:g}: {why}"})
                 continue
+            error = outputs.error(outputs.tensors(result), exact)
             notes.know(**{f"error {scale:g}": {peer: error}})

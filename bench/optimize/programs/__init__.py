@@ -13,6 +13,7 @@ from bench.optimize.programs import (
     experts,
     images,
     losses,
+    masks,
     mixing,
     models,
     norms,
@@ -22,6 +23,7 @@ from bench.optimize.programs import (
 
 _MODULES = (
     eviction,
+    masks,
     attention,
     mixing,
     norms,

@@ -9,10 +9,9 @@ import torch
 
 from bench.optimize import ours
 from bench.optimize.notes import Notes, read_notes
-from bench.optimize.peers import functions, notes_of
+from bench.optimize.peers import functions
 from bench.optimize.program import Built, Function
 from bench.optimize.programs import PROGRAMS
-from rewright.optimize.api import Optimized
 
 
 def test_a_program_is_called_by_the_peers_that_have_a_form_of_it(tmp_path: Path) -> None:
@@ -32,9 +31,13 @@ def test_a_peer_that_fails_is_a_note_and_others_go_on(tmp_path: Path) -> None:
     assert read_notes(notes.path)["failed"] == {"sdpa": "RuntimeError: no such kernel"}
 
 
-def test_what_runs_the_program_itself_says_so() -> None:
-    assert notes_of(Optimized("proved", "", notes=["another device"])) == "another device"
-    assert notes_of(torch.neg) == ""
+def test_what_runs_the_program_itself_says_so_and_what_was_said_before_does_not_count() -> None:
+    found = ours.kernels_alone(Built(torch.neg, (torch.ones(3),)), target="torch", verify=False)
+    found.notes.append("nothing was timed")
+    assert ours.called(found, (torch.ones(3),))[1] == ""
+    result, why = ours.called(found, (torch.ones(4),))
+    assert result.tolist() == [-1.0] * 4 and why
+    assert ours.called(torch.neg, (torch.ones(3),))[1] == ""
 
 
 def test_what_is_proved_and_how_much_work_the_plan_does_is_said() -> None:

@@ -12,7 +12,7 @@ from bench.optimize.programs import FAMILIES, PROGRAMS, chosen
 def test_programs_are_many_and_have_names_of_their_own() -> None:
     assert sum(map(len, FAMILIES.values())) == len(PROGRAMS) >= 68
     assert sum(program.backward for program in PROGRAMS.values()) >= 20
-    assert len(FAMILIES["attention"]) + len(FAMILIES["mixing"]) >= 20
+    assert sum(len(FAMILIES[family]) for family in ("masks", "attention", "mixing")) >= 20
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

@@ -38,6 +38,7 @@ def test_every_row_has_all_cells(one: dict[str, Any]) -> None:
 def test_what_was_not_measured_is_a_dash() -> None:
     cells = dict(zip(table.header(PEERS), table.columns(SLOW, PEERS, "wall"), strict=True))
     assert (cells["sdpa ms"], cells["x best"], cells["floor x best"], cells["work"]) == ("-", "0.50", "-", "3.00")
+    assert cells["floor runs"] == "-"
 
 
 def test_the_end_says_means_losses_with_their_cause_and_failures() -> None:
