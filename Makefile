@@ -52,7 +52,7 @@ help:
 	@echo "make bench-captured  files that others captured, from file to verdict, as a table; CAPTURES=folder"
 	@echo "make bench-meshes  training steps on 512 ranks, as a table"
 	@echo "make bench-depth   two implementations of a model of 8B parameters, on meta tensors, as a table"
-	@echo "make bench-optimize  fused kernels beside other compilers, as a table and as figures in build/figures"
+	@echo "make bench-optimize  fused kernels of many programs beside other compilers, as a table and as figures in build/figures; hours, and goes on from a run that was ended"
 	@echo "make bench-rules   the rules benchmark: what is proved, and what is refused, as a table"
 	@echo "make trusted       what each check imports and so trusts, by lines of code, as a table"
 	@echo "make rooms         the table of packages in docs/explanation/architecture.md, from their docstrings"
@@ -228,7 +228,8 @@ bench-depth: $(VENV)/.dev
 	@$(BIN)/python -m bench.depth
 
 bench-optimize: $(VENV)/.dev
-	@$(BIN)/python -m bench.draw_optimize build/figures
+	@$(BIN)/python -m bench.optimize --dtypes float32 bfloat16 --json build/optimize.jsonl --resume
+	@$(BIN)/python -m bench.optimize.draw build/figures
 
 bench-rules: $(VENV)/.dev
 	@$(BIN)/python -m bench.rules

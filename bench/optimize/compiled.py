@@ -1,4 +1,4 @@
-"""What Triton's compiler makes of kernels for a GPU that need not be there: ``python -m bench.optimize --compiled``."""
+"""What Triton's compiler makes of kernels for a GPU that need not be there: ``python -m bench.optimize.compiled``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 import rewright as rw
-from bench import attention
+from bench.optimize.programs import eviction
 from bench.tables import print_table
 from rewright.optimize.planning.planner import Planner
 from rewright.optimize.planning.preparing import prepare_graph
@@ -38,9 +38,10 @@ HEADER = (
 )
 
 
-def main(options: argparse.Namespace) -> None:
+def main() -> None:
     """Print one row for each kernel and each of the tiles that are tried on a device."""
-    length, heads = options.length or 4096, options.heads or 32
+    options = _options()
+    length, heads = options.length, options.heads
     print(f"sm_{options.capability}, S = {length}, {heads} heads of {options.width}, float16")
     print("bytes that a thread spills, bytes that a block shares, and products on the matrix units\n")
 
@@ -48,8 +49,8 @@ def main(options: argparse.Namespace) -> None:
 
     def rows() -> Iterator[Sequence[object]]:
         for name in options.modules:
-            given = attention.inputs(name, length, heads, options.width, torch.float16, "meta", 1.0)
-            plan = rewritten(Planner(prepare_graph(rw.capture(attention.MODULES[name], given))).plan()).plan
+            given = eviction.inputs(name, length, heads, options.width, torch.float16, "meta", 1.0)
+            plan = rewritten(Planner(prepare_graph(rw.capture(eviction.MODULES[name], given))).plan()).plan
             for kernel in plan.kernels:
                 for tiles in tilings(kernel, options.capability):
                     row = name, kernel.name, *_row(plan, kernel, options.capability, tiles)
@@ -58,6 +59,16 @@ def main(options: argparse.Namespace) -> None:
 
     print_table(HEADER, rows())
     print(f"\nspilled in {sum(spilled)} of {len(spilled)}")
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--modules", nargs="+", default=list(eviction.MODULES), choices=list(eviction.MODULES))
+    parser.add_argument("--length", type=int, default=4096)
+    parser.add_argument("--heads", type=int, default=32)
+    parser.add_argument("--width", type=int, default=128)
+    parser.add_argument("--capability", type=int, default=90, help="of the GPU, times ten")
+    return parser.parse_args()
 
 
 def _row(plan: Any, kernel: Any, capability: int, tiles: Tiles) -> Sequence[object]:
@@ -83,3 +94,7 @@ def _usage(cubin: bytes) -> tuple[int, int]:
         )
     registers, stack = re.findall(r"REG:(\d+) STACK:(\d+)", done.stdout)[-1]
     return int(registers), int(stack)
+
+
+if __name__ == "__main__":
+    main()

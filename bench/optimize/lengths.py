@@ -1,4 +1,7 @@
-"""``make bench-optimize``: variants of attention by several compilers, in one process, on the same inputs."""
+"""The seven modules of ``programs.eviction`` over lengths and scales: ``python -m bench.optimize.lengths``.
+
+On a GPU where there is one. All peers run in one process on the same inputs.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +17,9 @@ from typing import Any
 
 import torch
 
-import rewright as rw
-from bench import attention, optimize_compiled, optimize_errors, optimize_seconds
+from bench.optimize import ours
+from bench.optimize.program import Built
+from bench.optimize.programs import eviction
 from rewright.optimize.api import Optimized
 
 HEADER = (
@@ -36,24 +40,16 @@ HEADER = (
 def main() -> None:
     """Measure what the options ask for, and print a table."""
     options = _options()
-    for asked, table in (
-        (options.errors, optimize_errors),
-        (options.seconds, optimize_seconds),
-        (options.compiled, optimize_compiled),
-    ):
-        if asked:
-            table.main(options)
-            return
     device = "cuda" if torch.cuda.is_available() else "cpu"
     length = options.length or (4096 if device == "cuda" else 1024)
     dtype = torch.float16 if device == "cuda" else torch.float32
     threads = torch.get_num_threads()
-    print(f"{device}, S = {length}, {options.heads or 32} heads of {options.width}, {dtype}, {threads} threads\n")
+    print(f"{device}, S = {length}, {options.heads} heads of {options.width}, {dtype}, {threads} threads\n")
     best: list[float] = []
     print("| " + " | ".join(HEADER) + " |\n" + "|---" * len(HEADER) + "|", flush=True)
     with torch.no_grad():
         for name in options.modules:
-            for scale in options.scales or (1.0, 3.0):
+            for scale in options.scales:
                 best += _module(options, name, scale, length, dtype, device)
     if best:
         print(f"\ngeometric mean over the best of eager and torch.compile: {statistics.geometric_mean(best):.2f}")
@@ -61,26 +57,16 @@ def main() -> None:
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--modules", nargs="+", default=list(attention.MODULES), choices=list(attention.MODULES))
+    parser.add_argument("--modules", nargs="+", default=list(eviction.MODULES), choices=list(eviction.MODULES))
     parser.add_argument("--peers", nargs="+", default=["eager", "inductor", "sdpa", "flex", "rewright"])
-    parser.add_argument("--scales", nargs="+", type=float, help="of the inputs; by default 1 and 3")
+    parser.add_argument("--scales", nargs="+", type=float, default=[1.0, 3.0], help="of the inputs")
     parser.add_argument("--length", type=int)
-    parser.add_argument("--heads", type=int, help="by default 32, and 2 for errors")
+    parser.add_argument("--heads", type=int, default=32)
     parser.add_argument("--width", type=int, default=128)
     parser.add_argument("--runs", type=int, default=5, help="the median of so many is printed")
     parser.add_argument(
-        "--json", type=Path, help="a file that gets every row as a line of JSON, for bench.draw_optimize"
+        "--json", type=Path, help="a file that gets every row as a line of JSON, for bench.optimize.draw"
     )
-    parser.add_argument("--errors", action="store_true", help="print errors against float64 beside those of eager")
-    parser.add_argument("--seconds", action="store_true", help="print the time of search and proof by phase")
-    parser.add_argument("--compiled", action="store_true", help="print what the compiler makes of kernels for a GPU")
-    parser.add_argument("--capability", type=int, default=90, help="of that GPU, times ten")
-    parser.add_argument("--dtypes", nargs="+", default=list(optimize_errors.DTYPES), choices=optimize_errors.DTYPES)
-    parser.add_argument(
-        "--lengths", nargs="+", type=int, default=[16, 101, 300], help="for errors: ragged in all tiles"
-    )
-    parser.add_argument("--seeds", type=int, default=5, help="for errors: so many inputs of each kind")
-    parser.add_argument("--target", help="for errors: cpu, torch, or cuda (without a GPU Triton's interpreter)")
     return parser.parse_args()
 
 
@@ -88,7 +74,7 @@ def _module(
     options: argparse.Namespace, name: str, scale: float, length: int, dtype: torch.dtype, device: str
 ) -> list[float]:
     """One module at one scale by all peers; the ratio of ours to the best compiler, where both ran."""
-    given = attention.inputs(name, length, options.heads or 32, options.width, dtype, device, scale)
+    given = eviction.inputs(name, length, options.heads, options.width, dtype, device, scale)
     exact = _exact(name, given)
     times: dict[str, float] = {}
     for peer in options.peers:
@@ -125,18 +111,18 @@ def _module(
     return [min(others) / times["rewright"]] if others and "rewright" in times else []
 
 
-def _peer(peer: str, name: str, given: attention.Tensors) -> Callable[..., Any] | None:
-    module = attention.MODULES[name]
+def _peer(peer: str, name: str, given: eviction.Tensors) -> Callable[..., Any] | None:
+    module = eviction.MODULES[name]
     if peer == "eager":
         return module
     if peer == "inductor":
         torch._dynamo.reset()
         return torch.compile(module, dynamic=False)
     if peer == "sdpa":
-        return attention.fused(name)
+        return eviction.fused(name)
     if peer == "flex":
-        return attention.flex(name, given[0], given[0].shape[2])
-    found = rw.optimize(module, given, floor=False, remember=False)
+        return eviction.flex(name, given[0]) if name in eviction.FLEX else None
+    found = ours.kernels_alone(Built(module, given))
     if found.runner is None:
         print(f"{name}: {found.reason}")
         return None
@@ -155,7 +141,7 @@ def _searched(function: Callable[..., Any]) -> str:
     return f"{function.seconds['plan'] + function.seconds['prove']:.2f}" if isinstance(function, Optimized) else ""
 
 
-def _time(function: Callable[..., Any], given: attention.Tensors, runs: int, device: str) -> float:
+def _time(function: Callable[..., Any], given: eviction.Tensors, runs: int, device: str) -> float:
     """The median time in milliseconds."""
     if device == "cuda":
         from triton.testing import do_bench
@@ -176,13 +162,13 @@ def _peak(device: str) -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
 
 
-def _exact(name: str, given: attention.Tensors) -> list[torch.Tensor]:
+def _exact(name: str, given: eviction.Tensors) -> list[torch.Tensor]:
     """The results in float64, head by head so that they fit into memory."""
     parts: list[tuple[torch.Tensor, ...]] = []
     for head in range(given[0].shape[2]):
         some = [t[:, :, head : head + 1].double() for t in given[:3]]
         some += [t[:, head : head + 1].double() if t.ndim == 4 else t.double() for t in given[3:]]
-        result = attention.MODULES[name](*some)
+        result = eviction.MODULES[name](*some)
         parts.append(result if isinstance(result, tuple) else (result,))
     return [torch.cat([p[n] for p in parts], 2 if n == 0 else 1) for n in range(len(parts[0]))]
 

@@ -1,8 +1,8 @@
-"""Figures of fused kernels beside other compilers: ``python -m bench.draw_optimize FOLDER``.
+"""Figures of fused kernels beside other compilers: ``python -m bench.optimize.draw FOLDER``.
 
-Runs ``bench.optimize`` for all modules, and for some modules over the length of the sequence with one process for each
-peer, so that the peak of memory is its own. Writes ``optimize.jsonl`` and, as SVG and PDF, ``modules`` (time by module
-and peer) and ``lengths`` (throughput and memory over the length).
+Runs ``bench.optimize.lengths`` for all modules, and for some modules over the length of the sequence with one process
+for each peer, so that the peak of memory is its own. Writes ``optimize.jsonl`` and, as SVG and PDF, ``modules`` (time
+by module and peer) and ``lengths`` (throughput and memory over the length).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Row = dict[str, Any]
 
 def measure(options: argparse.Namespace, file: Path) -> None:
     """Measure everything that the figures show."""
-    bench = [sys.executable, "-m", "bench.optimize", "--json", str(file), "--runs", str(options.runs)]
+    bench = [sys.executable, "-m", "bench.optimize.lengths", "--json", str(file), "--runs", str(options.runs)]
     bench += ["--heads", str(options.heads), "--scales", "1"]
     subprocess.run([*bench, *(["--length", str(options.length)] if options.length else [])], check=True)
     for length in options.lengths:

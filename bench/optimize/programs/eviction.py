@@ -1,13 +1,19 @@
-"""Variants of attention as plain PyTorch: what ``bench.optimize`` measures."""
+"""Attention with what decides which keys of a cache are kept, as plain PyTorch: seven modules of FlashTensor's paper.
+
+Their inputs have any length, dtype and device, since they are measured on GPUs and for errors too.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
 import torch.nn.functional as F
+
+from bench.optimize.program import Built, Draw, programs
 
 Tensors = tuple[torch.Tensor, ...]
 
@@ -71,6 +77,7 @@ def corm(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, corm_mask: torch.Ten
 
 
 MODULES: dict[str, Callable[..., Any]] = {f.__name__: f for f in (attn, gemma2, h2o, roco, snapkv, keyformer, corm)}
+FLEX = ("attn", "gemma2")
 
 
 def inputs(
@@ -91,12 +98,9 @@ def inputs(
     return tuple(found)
 
 
-def flex(name: str, q: torch.Tensor, heads: int) -> Callable[..., torch.Tensor] | None:
-    """The module by FlexAttention, where that can express it."""
+def flex(name: str, q: torch.Tensor) -> Callable[..., torch.Tensor]:
+    """One of the modules ``FLEX`` by FlexAttention."""
     from torch.nn.attention.flex_attention import create_block_mask, flex_attention
-
-    if name not in ("attn", "gemma2"):
-        return None
 
     def causal(b: Any, h: Any, i: Any, j: Any) -> Any:
         return i >= j
@@ -126,3 +130,19 @@ def fused(name: str) -> Callable[..., torch.Tensor] | None:
         return F.scaled_dot_product_attention(a, b, c, is_causal=True).transpose(1, 2).contiguous()
 
     return run
+
+
+def _build(name: str) -> Callable[[Draw], Built]:
+    """The module at the sizes of the benchmark: eight heads of 128."""
+
+    def build(draw: Draw) -> Built:
+        sizes = draw.pick(1024, 24), draw.pick(8, 2), draw.pick(128, 16)
+        args = inputs(name, *sizes, draw.dtype, "cpu", draw.scale)
+        by_sdpa, by_flex = fused(name), partial(flex, name, args[0]) if name in FLEX else None
+        return Built(MODULES[name], args, None if by_sdpa is None else lambda: by_sdpa, by_flex)
+
+    build.__name__ = name
+    return build
+
+
+PROGRAMS = programs("eviction", forward=[_build("corm")], backward=[_build(n) for n in MODULES if n != "corm"])
