@@ -29,7 +29,7 @@ from rewright.optimize.planning.reading import DEEP, NotScalar, Places, Reader, 
 from rewright.optimize.planning.roles import Cut, Job, arrange, reductions
 from rewright.optimize.planning.storing import CHEAP, Storing, elements
 from rewright.optimize.planning.work import node_work, shares
-from rewright.optimize.scalars.expressions import Expression, Table, walk
+from rewright.optimize.scalars.expressions import Expression, Table, unreduced_parts, walk
 from rewright.terms.scalar import Scalar
 
 REPEATED, LARGE = 1.5, 4.0
@@ -341,11 +341,30 @@ class Planner(Storing):
         worst = max(worth, key=lambda p: worth[p], default=None)
         if worst is None or worth[worst] <= 0:
             return False
+        times = done[worst] / once[worst]
+        worst = self._smaller_around(kernels, worst)
         self.cuts.add(worst)
         self.whole.add(worst)
-        where, times = f"{nodes[worst].op.name} at {nodes[worst].span}", done[worst] / once[worst]
+        where = f"{nodes[worst].op.name} at {nodes[worst].span}"
         self.decisions.append(f"{where} is stored: it would be computed {times:.0f} times")
         return True
+
+    def _smaller_around(self, kernels: Sequence[Kernel], position: int) -> int:
+        """What to store instead of a reduction: one that it is a part of, is stored by none, and is no larger.
+
+        Where heads are put side by side after attention, each element of them would have scores of its own.
+        """
+        found = position
+        for store in (store for kernel in kernels for store in kernel.stores):
+            for e in (e for e in unreduced_parts(store.value) if e.bound is not None):
+                outer, _ = self.origin.get(e, (store.tensor, ()))
+                inside = {self.origin[x][0] for x in reductions(e) if x in self.origin}
+                fits = elements(self.graph, outer) <= elements(self.graph, position)
+                free = outer not in self.whole and outer != store.tensor and outer not in self.cuts
+                if fits and free and position in inside and outer != position:
+                    larger = found == position or elements(self.graph, outer) > elements(self.graph, found)
+                    found = outer if larger else found
+        return found
 
     # --- order
 
