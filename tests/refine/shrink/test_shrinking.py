@@ -3,12 +3,15 @@
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 
 import pytest
+import torch
 
+import rewright as rw
 from bench.mutants import Mutant, generate
 from rewright import ops
-from rewright.ir.graph import validate
+from rewright.ir.graph import Graph, validate
 from rewright.ir.operator import Unsupported
 from rewright.ir.placement import Mesh, RankProgram, place
 from rewright.ir.types import TensorType
@@ -267,3 +270,51 @@ def test_expectations_are_given_at_captured_sizes(name: str) -> None:
         for output, p in sequential.outputs.items()
     }
     assert twin.compare(expect=wrong).agrees is False
+
+
+WINDOW = 512
+Mask = Callable[[Any, Any], Any]
+WINDOWS: dict[str, Mask] = {
+    "a place": lambda i, j: j > i - WINDOW,
+    "a distance": lambda i, j: j + (WINDOW - 1) >= i,
+    "less than": lambda i, j: i - j < WINDOW,
+    "floats": lambda i, j: i.float() - j.float() < float(WINDOW),
+    "half a float": lambda i, j: (i - j).float() * 0.5 < WINDOW / 2,
+}
+
+
+def windowed(mask: Mask) -> Graph:
+    def program(x: torch.Tensor) -> torch.Tensor:
+        i, j = torch.arange(4096)[:, None], torch.arange(4096)[None]
+        return torch.where(mask(i, j), x, 0.0).sum(-1)
+
+    return rw.capture(program, (torch.empty(4096, 4096, device="meta"),))
+
+
+def alone(graph: Graph) -> RankProgram:
+    """A program of one rank that holds everything."""
+    found = rw.ranks([graph], {"rank": 1})
+    whole = {name: place(graph.nodes[p].type.shape, found.mesh, ("Replicate()",)) for name, p in graph.inputs.items()}
+    made = {name: place(graph.nodes[p].type.shape, found.mesh, ("Replicate()",)) for name, p in graph.outputs.items()}
+    return replace(found, inputs=whole, outputs=made)
+
+
+@pytest.mark.parametrize("left", WINDOWS)
+@pytest.mark.parametrize("right", WINDOWS)
+def test_one_window_in_other_words_is_one_window_at_small_sizes_too(left: str, right: str) -> None:
+    """Before, -512 and 512.0 kept their values where 511 became smaller, and equal programs were refuted."""
+    twin = make_twin(windowed(WINDOWS[left]), alone(windowed(WINDOWS[right])), largest=1 << 16)
+
+    if isinstance(twin, Unsupported):
+        assert "too many to execute" in twin.why and ("float" in left or "float" in right)
+    else:
+        assert twin.compare(trials=1).agrees
+
+
+@pytest.mark.parametrize("left", ["a place", "a distance", "less than"])
+def test_another_window_is_another_one_at_small_sizes_too(left: str) -> None:
+    other = windowed(lambda i, j: i - j < WINDOW - 1)
+    twin = make_twin(windowed(WINDOWS[left]), alone(other), largest=1 << 16)
+
+    assert not isinstance(twin, Unsupported) and twin.shrunk
+    assert not twin.compare(trials=1).agrees

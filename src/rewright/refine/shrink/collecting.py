@@ -9,7 +9,7 @@ from rewright.analysis.meetings import Meeting, Schedule
 from rewright.ir.graph import Graph
 from rewright.ir.placement import Placement, RankProgram
 from rewright.ops.base import TensorOperator
-from rewright.refine.shrink.counting import Values
+from rewright.refine.shrink.counting import Values, measured
 from rewright.refine.shrink.space import AxisSpace, number
 
 
@@ -24,6 +24,7 @@ def collect(sequential: Graph, program: RankProgram, schedule: Schedule) -> Axis
             op = cast(TensorOperator, node.op)
             attributes.append(op.relate_sizes(space, [axes[p] for p in node.operands], axes[position]))
             op.relate_counts(values, node.operands, position)
+        space.fix(map(values.entry, measured(graph)))
     for step in schedule:
         if isinstance(step, Meeting):
             _meet(space, program, step)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from rewright import ops
@@ -11,6 +12,50 @@ from rewright.refine.shrink.space import AxisSpace
 
 MOST_TABLE_VALUES = 64
 """Tables with more different integers keep the axis that they count."""
+
+
+def measured(graph: Graph) -> set[int]:
+    """Integers that become floats which numbers of the program say something about, by a comparison or as integers.
+
+    ``(i - j).float() < 64.0`` is a window of 64, as ``i - j < 64`` is. Numbers among floats do not become smaller with
+    an axis, so what counts along it keeps its size. An angle, as of a rotary embedding, is compared with nothing.
+    """
+    users = graph.users()
+    found: set[int] = set()
+    for position, node in enumerate(graph.nodes):
+        source = node.operands[0] if isinstance(node.op, ops.Convert) else position
+        if (
+            node.type.dtype.is_float
+            and graph.nodes[source].type.dtype.is_integer
+            and _is_measured(graph, users, position)
+        ):
+            found.add(source)
+    return found
+
+
+def _is_measured(graph: Graph, users: Sequence[Sequence[int]], start: int) -> bool:
+    seen: set[int] = set()
+    stack, meets_number, decides = [start], False, False
+    while stack:
+        p = stack.pop()
+        if p in seen:
+            continue
+        seen.add(p)
+        node = graph.nodes[p]
+        meets_number |= any(_is_number(graph, o) for o in node.operands)
+        decides |= not node.type.dtype.is_float
+        if node.type.dtype.is_float:
+            stack.extend(u for u in users[p] if isinstance(graph.nodes[u].op, (ops.Elementwise, ops.Layout)))
+            stack = [u for u in stack if not isinstance(graph.nodes[u].op, ops.Trigonometric)]
+    return meets_number and decides
+
+
+def _is_number(graph: Graph, position: int) -> bool:
+    """Whether a node is a number of the program that is not zero, or a table of such."""
+    while isinstance(graph.nodes[position].op, ops.View):
+        position = graph.nodes[position].operands[0]
+    op = graph.nodes[position].op
+    return isinstance(op, ops.Constant) and any(value and abs(value) != math.inf for value in op.values)
 
 
 class Values(Counts):
@@ -45,7 +90,8 @@ class Values(Counts):
             if len(values) > MOST_TABLE_VALUES:
                 self.space.fix((self.entry(result),))
             else:
-                self.space.constants.extend((self.entry(result), value) for value in sorted(values) if value > 0)
+                sizes = {abs(value) for value in values if value}  # ``j > i - 64`` and ``i < j + 64`` are one window
+                self.space.constants.extend((self.entry(result), size) for size in sorted(sizes))
 
     def mix(self, result: int, operands: Sequence[int], /) -> None:
         if self.counts(result):

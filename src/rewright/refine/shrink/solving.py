@@ -42,9 +42,10 @@ class Solution:
         return self.scale(axis)(self.space.sizes[axis])
 
     def value(self, entry: int, value: int) -> int:
-        """What becomes of an integer that is a position along some axis; others stay as they are."""
-        inside = 0 < value <= self.largest[self.space.find(entry)] + 1
-        return self.scale(entry)(value) if inside else value
+        """What becomes of an integer that is a position along some axis, or a distance; others stay as they are."""
+        inside = 0 < abs(value) <= self.largest[self.space.find(entry)] + 1
+        scaled = self.scale(entry)(abs(value)) if inside else abs(value)
+        return scaled if value >= 0 else -scaled
 
     def weaken(self, axes: Iterable[int]) -> None:
         """Give up the scales with which some relation between these axes fails."""
