@@ -81,7 +81,7 @@ def summary(found: Optimized) -> str:
         lines.append(f"kernels: {found.checked.reason}")
     if found.work is not None:
         lines.append(f"work: {found.work.ratio:.2f} times the operations of the program")
-    return "\n".join([*lines, *(found.floor.lines() if found.floor is not None else [])])
+    return "\n".join([*lines, *found.timings])
 
 
 def _document(found: Optimized, files: list[Path]) -> dict[str, object]:

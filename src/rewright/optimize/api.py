@@ -77,6 +77,13 @@ class Optimized:
         return self.trust.certificate
 
     @property
+    def timings(self) -> list[str]:
+        """What was timed, now or when it was kept, and what is kept of it, a line each."""
+        if self.entry is not None:
+            return list(self.entry.document["timings"])
+        return [] if self.floor is None else self.floor.lines()
+
+    @property
     def counts(self) -> tuple[int, int]:
         """How many kernels there are, and how many operators that are a library's."""
         if self.entry is not None:

@@ -162,6 +162,7 @@ def _document(found: Optimized) -> dict[str, Any] | None:
         "evidence": found.trust.evidence,
         "assumptions": list(found.trust.assumptions),
         "calls": [] if found.calls is None else found.calls.lines(),
+        "timings": [] if found.floor is None else found.floor.lines(),
         "work": None if found.work is None else [found.work.program, found.work.plan],
         "kernels": {k.name: s.name for k, s in zip(plan.kernels, printed.sources, strict=True)},
         "library": len(plan.steps) - len(plan.kernels),
