@@ -39,7 +39,7 @@ class Optimized:
     """An optimised program: call it as the original one.
 
     ``status`` is ``proved``, ``tested`` (only with ``allow="tested"``) or ``fallback``: then the original program
-    runs, and ``reason`` says why.
+    runs, and ``reason`` says why. ``runs`` says whether that is as it is or by Inductor.
     """
 
     status: str
@@ -103,11 +103,11 @@ class Optimized:
         """
         if self.original is None:
             return self.run(kwargs)
-        if self.runner is None or self.calls is None or self.runs == "eager":
-            return self.original(*args, **kwargs)
         if self.runs == "inductor":
             self.compiled = self.compiled or compile_program(self.original, args)
             return self.compiled(*args, **kwargs)
+        if self.runner is None or self.calls is None or self.runs == "eager":
+            return self.original(*args, **kwargs)
         try:
             found, why = self.calls(self.run, args, kwargs)
         except RewrightError as error:

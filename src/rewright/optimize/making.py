@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
-from rewright.optimize.floor.measuring import measure
+from rewright.optimize.floor.measuring import measure, measure_peers
 from rewright.optimize.floor.peers import Example
 from rewright.optimize.floor.timings import OURS, Peer
 from rewright.optimize.planning.plan import Plan, widen_storage
@@ -167,10 +167,15 @@ def keep_fastest(
 ) -> None:
     """Find out what is fastest on this machine; a note says where the program has no values to be timed on."""
     calls, runner, started = found.calls, found.runner, time.monotonic()
-    if not isinstance(runner, Runner):
+    if not isinstance(runner, Runner) and found.original is None:
         return
     try:
         example = Example.of(captured, found.original, calls, args, kwargs)
+        if not isinstance(runner, Runner):
+            found.floor = peers_alone = measure_peers(example, peers)
+            if peers_alone is not None:
+                found.runs, found.compiled = peers_alone.runs, peers_alone.compiled
+            return
         own, named = example.args, example.kwargs
 
         def call(chosen: Runner) -> Any:

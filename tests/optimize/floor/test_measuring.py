@@ -93,6 +93,15 @@ def test_parts_that_torch_computes_faster_are_left_to_it(monkeypatch: pytest.Mon
     torch.testing.assert_close(fast(*ARGS), program(*ARGS))
 
 
+def test_a_program_without_kernels_is_the_faster_of_the_other_two(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(measuring, "timed", seconds(eager=2.0, inductor=1.0))
+    x = normal(4, 9)
+    fast = rw.optimize(lambda x: x.sort().values, (x,), target="cpu", remember=False)
+
+    assert (fast.status, fast.runs) == ("fallback", "inductor")
+    assert torch.equal(fast(x), x.sort().values)
+
+
 def test_what_a_program_writes_is_undone_after_it_was_timed() -> None:
     norm = torch.nn.BatchNorm1d(8)
     before = {name: value.clone() for name, value in norm.state_dict().items()}

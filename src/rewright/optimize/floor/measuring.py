@@ -7,7 +7,9 @@ runs in turns.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -15,7 +17,7 @@ from torch.utils import _pytree as pytree
 
 from rewright.optimize.floor.parts import Part, parts_of
 from rewright.optimize.floor.peers import Example, compile_graph, has_inductor
-from rewright.optimize.floor.timings import OURS, Floor, Peer, Timing
+from rewright.optimize.floor.timings import OURS, PEERS, Floor, Peer, Timing
 from rewright.optimize.running.execution import Other, Runner
 
 Ours = Callable[[Runner], Any]
@@ -33,7 +35,7 @@ def measure(runner: Runner, example: Example, call: Ours, peers: Sequence[Peer],
     """
     began = time.monotonic()
     notes: list[str] = []
-    with torch.no_grad(), example.unchanged():
+    with torch.no_grad(), example.unchanged(), _quiet():
         contestants: dict[str, Callable[[], Any]] = {}
         compiled: Callable[..., Any] | None = None
         if "eager" in peers:
@@ -48,6 +50,23 @@ def measure(runner: Runner, example: Example, call: Ours, peers: Sequence[Peer],
         found = timed({OURS: lambda: call(best), **contestants}, notes)
     whole = Timing("the program", found, _kept(found))
     return Floor(whole, parts, notes, best, compiled if whole.kept == "inductor" else None)
+
+
+def measure_peers(example: Example, peers: Sequence[Peer]) -> Floor | None:
+    """The faster of eager PyTorch and Inductor, for a program that has no kernels; None where one is not asked for."""
+    if set(peers) != set(PEERS) or not has_inductor():
+        return None
+    notes: list[str] = []
+    with torch.no_grad(), example.unchanged(), _quiet():
+        try:
+            compiled, call = example.by_inductor()
+        except Exception as error:  # whatever it cannot compile
+            return Floor(
+                Timing("the program", {}, "eager"), [], [f"Inductor does not compile it ({type(error).__name__})"]
+            )
+        found = timed({"eager": example.by_eager(), "inductor": call}, notes)
+    kept = min(found, key=lambda name: found[name], default="eager")
+    return Floor(Timing("the program", found, kept), [], notes, None, compiled if kept == "inductor" else None)
 
 
 def _kept(seconds: Mapping[str, float]) -> str:
@@ -148,6 +167,14 @@ def timed(
         if not left:
             break
     return best
+
+
+@contextmanager
+def _quiet() -> Generator[None]:
+    """Without the warnings of peers, also where warnings are errors."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
 
 
 def _wait(result: Any) -> None:

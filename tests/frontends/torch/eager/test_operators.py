@@ -99,3 +99,15 @@ def test_a_read_outside_is_an_error_and_not_a_read_from_the_end() -> None:
 
     with pytest.raises(RewrightError, match="outside of axis 1 of size 3"):
         library(node_of(op, *types), [torch.zeros(3, 3), torch.tensor([[0, 0], [0, -1]])])
+
+
+def test_of_equal_elements_the_first_come_first_as_where_all_differ() -> None:
+    op = ops.TopK(3, "indices")
+    node = node_of(op, TensorType((2, 5), DType.F32))
+    distinct, equal = (
+        torch.tensor([[5.0, 1, 4, 2, 3]] * 2),
+        torch.tensor([[1.0, 2, 2, 1, 2], [0, 0, float("nan"), 1, 0]]),
+    )
+
+    assert library(node, [distinct]).tolist() == [[0, 2, 4]] * 2
+    assert library(node, [equal]).tolist() == op.execute([equal.double().numpy()]).tolist()
