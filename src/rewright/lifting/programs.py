@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from rewright import ops
 from rewright.analysis.meetings import Meeting, Step
 from rewright.claims.language import Addend, Opaque, View
+from rewright.ir.equality import Numbering
 from rewright.ir.graph import Graph
 from rewright.ir.operator import Operator
 from rewright.ir.placement import Placement
@@ -82,7 +83,8 @@ class Lifter:
         """What was left out of both programs."""
         self.layered: list[Layered] = []
         """The streams of both programs, and what was left out of each."""
-        self.values: list[Value] = []
+        self._numbering = Numbering[Value]()
+        self.values = self._numbering.values
         self.steps: dict[str, int] = {"lifted": 0, "shared": 0, "collectives": 0, "reused": 0, "left out": 0}
         self.walks = Walks() if walks is None else walks
         """What is shared with other liftings of the same programs."""
@@ -96,7 +98,6 @@ class Lifter:
         """By name of what crosses from the first stretch of a period that of what crosses from the second."""
         self._reduced: set[int] = set()
         """Values that members of a group added up, and sums with these: the model may add all of it up at once."""
-        self._numbers: dict[Value, int] = {}
         self._memo: dict[tuple[object, ...], int] = {}
         self._copies: Sequence[Callable[[], None]] = ()
         """What gives the sequential nodes of layers that were lifted as earlier ones their values."""
@@ -105,11 +106,7 @@ class Lifter:
 
     def intern(self, value: Value) -> int:
         """The identity of a value."""
-        found = self._numbers.get(value)
-        if found is None:
-            found = self._numbers[value] = len(self.values)
-            self.values.append(value)
-        return found
+        return self._numbering.number(value)
 
     def input(self, name: str, kind: TensorType) -> Value:
         """A program input as one window of its own term."""
