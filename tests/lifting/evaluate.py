@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from rewright.claims.index import Access
 from rewright.claims.language import (
     Add,
     Addend,
@@ -31,7 +32,6 @@ from rewright.interp.collectives import simulate
 from rewright.ir.graph import Node
 from rewright.ir.operator import Operator
 from rewright.ir.types import DType, TensorType
-from rewright.lifting.terms.index import Access
 from rewright.lifting.terms.regions import Region
 from rewright.lifting.terms.store import Terms
 from rewright.lifting.terms.value import Pieces, Value

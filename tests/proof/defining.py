@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from rewright.claims.language import KINDS, READERS, Accesses, Definition
+from rewright.claims.index import Accesses
+from rewright.claims.language import KINDS, READERS, Definition
 
 
 def define(kind: str, data: tuple[object, ...], operands: tuple[int, ...], accesses: Accesses, rank: int) -> Definition:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from rewright import ops
 from rewright.analysis.meetings import Meeting, Step
+from rewright.claims.index import identity
 from rewright.claims.language import Addend, Opaque, View
 from rewright.ir.equality import Numbering
 from rewright.ir.graph import Graph
@@ -26,7 +27,6 @@ from rewright.lifting.moves.opaque import as_view, opaque
 from rewright.lifting.recognition.sums import Recogniser
 from rewright.lifting.terms.algebra import EFFORT, Algebra
 from rewright.lifting.terms.forms import USUAL, Forms
-from rewright.lifting.terms.index import identity
 from rewright.lifting.terms.store import ONE, Named
 from rewright.lifting.terms.template import Instance, have_equal_form, terms_of
 from rewright.lifting.terms.trace import Trace

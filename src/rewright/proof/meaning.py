@@ -9,7 +9,8 @@ from itertools import accumulate
 from typing import Union, cast
 
 from rewright.claims import language
-from rewright.claims.language import Access, Definition, Index, Pieces, Region, Tensor, View
+from rewright.claims.index import Access, Index
+from rewright.claims.language import Definition, Pieces, Region, Tensor, View
 from rewright.ir.dims import Dim, product
 from rewright.ir.dims import symbol as size_symbol
 from rewright.ir.operator import Operator
@@ -63,9 +64,7 @@ _COMPARISONS = {
 }
 
 
-_Layout = tuple[tuple[Union[int, tuple[Dim, ...]], ...], ...]
 _Window = Union[tuple[int, Dim, Dim], None]
-_Windows = tuple[_Window, ...]
 _Slot = Union[int, list[tuple[_Window, Dim]]]
 
 

@@ -13,6 +13,7 @@ from itertools import accumulate
 from typing import NamedTuple, Union, cast
 
 from rewright import ops
+from rewright.claims.index import Index, compose
 from rewright.claims.language import Add, Addend, Opaque, View
 from rewright.ir.dims import Dim
 from rewright.ir.types import DType, TensorType
@@ -20,16 +21,12 @@ from rewright.lifting.arithmetic.reduction import reduce
 from rewright.lifting.moves.layout import concatenate, reshape, slice_axis, tidy, transpose
 from rewright.lifting.recognition.unit_axes import plain
 from rewright.lifting.terms.algebra import Algebra
-from rewright.lifting.terms.index import Index, compose
 from rewright.lifting.terms.store import ONE
 from rewright.lifting.terms.value import Digits, NotAView, Pieces, Value
 
 Ranked = Union[ops.TopK, ops.Sort]
 Apply = Callable[[Ranked, Value, TensorType, TensorType], Value]
 """The value of an operator on an operand, given the types of operand and result."""
-_Layout = tuple[tuple[Union[int, Digits], ...], ...]
-"""For every axis of every operand the axis of the result that it is read at, or its digits."""
-_Windows = tuple[tuple[int, Dim, Dim] | None, ...]
 
 
 class Found(NamedTuple):

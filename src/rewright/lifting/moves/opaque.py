@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from rewright import ops
+from rewright.claims.index import Index
 from rewright.claims.language import Addend, View
 from rewright.ir.dims import Dim, divide
 from rewright.ir.operator import Operator
 from rewright.ir.types import DType, TensorType
 from rewright.lifting.moves.layout import reshape
 from rewright.lifting.terms.algebra import Algebra
-from rewright.lifting.terms.index import Index
 from rewright.lifting.terms.store import ONE, Key, Operand
 from rewright.lifting.terms.value import (
     Digits,

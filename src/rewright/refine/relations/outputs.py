@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import combinations, product
 
+from rewright.claims.index import Index
 from rewright.claims.language import View
 from rewright.ir.dims import Dim, divide
 from rewright.ir.errors import RewrightError
@@ -15,7 +16,6 @@ from rewright.lifting.programs import Lifter
 from rewright.lifting.recognition.expansion import multiplied_out
 from rewright.lifting.recognition.unit_axes import plain
 from rewright.lifting.terms.algebra import align
-from rewright.lifting.terms.index import Index
 from rewright.lifting.terms.value import NotAView, Value, with_digits
 
 _MOST_CANDIDATES = 64
