@@ -70,11 +70,9 @@ def value_doubt(twin: Twin | Unsupported) -> str:
 def lowest_doubt(graphs: Sequence[Graph]) -> str:
     """Why the most negative number of a type is not minus infinity in programs as they are written; else empty."""
     for graph in graphs:
-        program = Program(graph)
-        for lowest in [position for position, node in enumerate(graph.nodes) if is_lowest(node)]:
-            place = meeting(program, lowest)
-            if place is not None:
-                return MET.format(graph.nodes[place].span)
+        place = meeting(Program(graph), [position for position, node in enumerate(graph.nodes) if is_lowest(node)])
+        if place is not None:
+            return MET.format(graph.nodes[place].span)
     return ""
 
 

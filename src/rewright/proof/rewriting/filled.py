@@ -32,12 +32,13 @@ def why_not(graph: Graph, stage: Stage, taken: Mapping[str, tuple[Taken, ...]]) 
     ``taken`` is what the lemmas take for granted, by their keys.
     """
     program = Program(graph)
+    lowest = [s.position for s in stage.splices if any(one.kind == "mask" for one in taken.get(s.lemma, ()))]
+    if lowest and (met := meeting(program, lowest)) is not None:
+        return f"what is made of the most negative number at node {met} may be another number"
     for splice in stage.splices:
         for one in taken.get(splice.lemma, ()):
             if one.kind == "filling" and not only_fills(program, splice.position, *one.numbers):
                 return f"what is made of {one.numbers[0]:g} at node {splice.position} is not left out by a softmax"
-            if one.kind == "mask" and meeting(program, splice.position) is not None:
-                return f"what is made of the most negative number at node {splice.position} may be another number"
     return None
 
 
