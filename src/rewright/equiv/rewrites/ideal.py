@@ -171,7 +171,8 @@ def _number(builder: GraphBuilder, position: int) -> float | None:
     node = builder.node(position)
     while isinstance(node.op, ops.View | ops.Convert):
         node = builder.node(node.operands[0])
-    return float(node.op.values[0]) if isinstance(node.op, ops.Constant) and len(node.op.values) == 1 else None
+    value = ops.splat(node.op)
+    return None if value is None else float(value)
 
 
 # --- numbers made of numbers
@@ -391,10 +392,9 @@ def _is_simple(value: float) -> float | None:
 
 
 def _numbers(node: Node) -> Iterable[float]:
-    if isinstance(node.op, ops.Constant) and node.type.dtype.is_float and len(node.op.values) == 1:
-        value = float(node.op.values[0])
-        if math.isfinite(value) and value != int(value):
-            yield value
+    value = ops.splat(node.op)
+    if value is not None and node.type.dtype.is_float and math.isfinite(value) and value != int(value):
+        yield float(value)
 
 
 def _representatives(numbers: Sequence[float]) -> dict[float, float]:
@@ -418,7 +418,7 @@ def _tables(
     known: dict[TensorType, list[tuple[float | int | bool, ...]]] = {}
     for graph in graphs:
         for node in graph.nodes:
-            if not isinstance(node.op, ops.Constant) or len(node.op.values) == 1 or not node.type.dtype.is_float:
+            if not isinstance(node.op, ops.Constant) or not ops.is_table(node.op) or not node.type.dtype.is_float:
                 continue
             values = node.op.values
             if values in found:
