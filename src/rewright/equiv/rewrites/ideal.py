@@ -70,7 +70,7 @@ def _mask(draft: Draft, filled: Mapping[int, float]) -> Draft:
         if position in filled:
             return builder.add(ops.Constant(node.type, (-math.inf,)))
         if isinstance(node.op, ops.Constant) and (is_lowest(node) or _is_mask(node)):
-            return _fill(builder, node.type, tuple(as_infinity(v, node.type.dtype) for v in node.op.values))
+            return _write_constant(builder, node.type, tuple(as_infinity(v, node.type.dtype) for v in node.op.values))
         if isinstance(node.op, ops.Constant) and _is_choice(node):
             return _spread(builder, node.type, node.op.values)
         return None
@@ -102,7 +102,7 @@ def _spread(builder: GraphBuilder, kind: TensorType, values: Sequence[float | in
     return made if small.shape == whole.shape else builder.add(ops.BroadcastInDim(kind.shape, kept), made)
 
 
-def _fill(builder: GraphBuilder, kind: TensorType, values: tuple[float | int | bool, ...]) -> int:
+def _write_constant(builder: GraphBuilder, kind: TensorType, values: tuple[float | int | bool, ...]) -> int:
     """A constant; a table of zero and minus infinity as a choice between both."""
     if set(values) != {0.0, -math.inf}:
         return builder.add(ops.Constant(kind, values))

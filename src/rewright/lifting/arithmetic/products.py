@@ -114,21 +114,21 @@ def _widen(algebra: Algebra, dims: tuple[Digits, ...], sources: Sequence[Addend]
     return None
 
 
-_Step = tuple[int, int, int]
+_Progression = tuple[int, int, int]
 
 
 def _both_ways(
-    mine: Sequence[_Step], others: Sequence[_Step]
-) -> Iterator[tuple[Sequence[_Step], Sequence[_Step], int]]:
+    mine: Sequence[_Progression], others: Sequence[_Progression]
+) -> Iterator[tuple[Sequence[_Progression], Sequence[_Progression], int]]:
     """One index of either factor, or of both alike, and where in a step it begins."""
     yield from (((one,), (), one[2]) for one in mine)
     yield from (((), (one,), one[2]) for one in others)
     yield from (((one,), (other,), one[2]) for one, other in product(mine, others) if one[1:] == other[1:])
 
 
-def _steps(addend: Addend) -> list[_Step]:
+def _steps(addend: Addend) -> list[_Progression]:
     """The indices that leave elements out: their places, how far apart what they read is, and where it begins."""
-    found: list[_Step] = []
+    found: list[_Progression] = []
     for place, (low, strides) in enumerate(addend.access):
         sizes = [stride for _, stride in strides if isinstance(stride, int)]
         step = gcd(*sizes)
@@ -137,7 +137,7 @@ def _steps(addend: Addend) -> list[_Step]:
     return found
 
 
-def _stretch(addend: Addend, steps: Sequence[_Step], fresh: int) -> Addend:
+def _stretch(addend: Addend, steps: Sequence[_Progression], fresh: int) -> Addend:
     """An addend with a variable that reads what lies between the elements that an index reads."""
     access = list(addend.access)
     for place, _, first in steps:

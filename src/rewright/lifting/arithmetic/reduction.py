@@ -260,7 +260,7 @@ def _whole(algebra: Algebra, total: View) -> View:
     """A sum with its folds closed, where that is a term of the sequential program, and it is none with them open."""
     if algebra.sequential or not any(a.parts for a in total.addends) or algebra.is_familiar(total):
         return total
-    closed = algebra.settle(total.dims, [algebra.filler.fill(a) for a in total.addends])
+    closed = algebra.settle(total.dims, [algebra.folds.close(a) for a in total.addends])
     (one, *others) = closed.addends or total.addends
     return closed if not others and one.term < algebra.horizon else total
 
@@ -302,7 +302,7 @@ def _extreme(algebra: Algebra, kind: str, views: Sequence[View]) -> View:
         else:
             members.append((term, access))
     for (hole, access), several in parts.items():
-        done = algebra.filler.fill(algebra.part(ONE, hole, regions.union(several), access))
+        done = algebra.folds.close(algebra.part(ONE, hole, regions.union(several), access))
         members.append(terms.freeze(done))
     first, *rest = in_order(list(dict.fromkeys(members or lowest)))
     for member in rest:

@@ -148,12 +148,12 @@ class Recogniser:
 
     def _closed(self, value: View) -> View | None:
         """A sum with its folds closed, as the sequential program's; None where it is none of these."""
-        dims, fill = value.dims, self._algebra.filler.fill
-        whole = self._algebra.settle(dims, [fill(a) for a in value.addends])
+        dims, close = value.dims, self._algebra.folds.close
+        whole = self._algebra.settle(dims, [close(a) for a in value.addends])
         if len(whole.addends) != 1:
             return None
         with self._algebra.over(dims):
-            found = self.recognise(fill(whole.addends[0]))  # which a sum may have opened again
+            found = self.recognise(close(whole.addends[0]))  # which a sum may have opened again
         return None if found is None else View(dims, (found,))
 
     def _found(self, term: int, access: Access) -> Addend | None:

@@ -36,7 +36,7 @@ def same(lifter: Lifter, left: Value, right: Value, *, expand: bool = False) -> 
             return all(same(lifter, *row, expand=expand) for row in cut.rows)
         algebra = lifter.algebra
         views = align([_without_ones(v) for v in (left, right) if isinstance(v, View)])
-        first, second = (algebra.settle(v.dims, [algebra.filler.fill(a) for a in v.addends]) for v in views)
+        first, second = (algebra.settle(v.dims, [algebra.folds.close(a) for a in v.addends]) for v in views)
     except NotAView:
         return False
     return first == second or (expand and _same_products(lifter, first, second))
@@ -46,9 +46,9 @@ def _same_products(lifter: Lifter, first: View, second: View) -> bool:
     """Whether two sums are of the same products; looked at where rows stand alone, which is where sums are of few."""
     if first.dims != second.dims:
         return False
-    algebra, fill = lifter.algebra, lifter.algebra.filler.fill  # a sum may have opened its folds again
+    algebra, close = lifter.algebra, lifter.algebra.folds.close  # a sum may have opened its folds again
     with algebra.spending(algebra.effort_for_outputs):
-        left, right = (multiplied_out(algebra, [fill(a) for a in view.addends]) for view in (first, second))
+        left, right = (multiplied_out(algebra, [close(a) for a in view.addends]) for view in (first, second))
     return left is not None and left == right
 
 
