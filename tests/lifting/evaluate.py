@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from rewright.claims.index import Access
 from rewright.claims.language import (
+    Access,
     Add,
     Addend,
     Apply,

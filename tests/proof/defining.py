@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from rewright.claims.index import Accesses
-from rewright.claims.language import KINDS, READERS, Definition
+from rewright.claims.language import KINDS, READERS, Accesses, Definition
 
 
 def define(kind: str, data: tuple[object, ...], operands: tuple[int, ...], accesses: Accesses, rank: int) -> Definition:

@@ -12,8 +12,7 @@ import pytest
 
 from bench.mutants import generate
 from rewright import ops
-from rewright.claims.index import Access
-from rewright.claims.language import Addend, Definition, Input, Pieces, Tensor, View
+from rewright.claims.language import Access, Addend, Definition, Input, Pieces, Tensor, View
 from rewright.interp.program import run
 from rewright.ir.digest import digest
 from rewright.ir.dims import symbol

@@ -7,8 +7,7 @@ from fractions import Fraction
 import pytest
 
 from rewright import ops
-from rewright.claims.index import Access
-from rewright.claims.language import Addend, Definition, Pieces, Tensor, View
+from rewright.claims.language import Access, Addend, Definition, Pieces, Tensor, View
 from rewright.ir.dims import symbol
 from rewright.proof.forms import Malformed, at_least, check_definition, check_parts, shape_of
 from tests.proof.defining import define

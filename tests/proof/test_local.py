@@ -6,8 +6,7 @@ from functools import partial
 
 import pytest
 
-from rewright.claims.index import Access
-from rewright.claims.language import Addend, View
+from rewright.claims.language import Access, Addend, View
 from rewright.proof import theory
 from rewright.proof.checker import Audit, audit
 from rewright.proof.local import Conflict, Local

@@ -7,8 +7,7 @@ from fractions import Fraction
 import pytest
 
 from rewright import ops
-from rewright.claims.index import Access
-from rewright.claims.language import Addend, Definition, Region, View
+from rewright.claims.language import Access, Addend, Definition, Region, View
 from rewright.ir.dims import Dim, ceil_quotient, symbol
 from rewright.ir.types import DType, TensorType
 from rewright.proof.lemma import prove, size_of

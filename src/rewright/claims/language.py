@@ -10,18 +10,21 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from types import MappingProxyType
-from typing import TYPE_CHECKING, TypeGuard, Union
+from typing import TypeGuard, Union
 
 from rewright.ir.dims import Dim, Shape, product
 
-if TYPE_CHECKING:
-    from rewright.claims.index import Access, Accesses
-
+Index = tuple[Dim, tuple[tuple[int, Dim], ...]]
+"""A constant and the strides of variables; a negative variable is the value of an operand (see ``take``)."""
+Access = tuple[Index, ...]
+"""One index for each axis of the term that is read."""
 Range = tuple[Union[Dim, None], Union[Dim, None]]
 """Half-open; None is no bound."""
 Region = tuple[tuple[tuple[Range, ...], Fraction], ...]
 """Boxes of binder ranges, each with how often it counts."""
 
+Accesses = tuple[Access, ...]
+"""Where each operand is read."""
 Layout = tuple[tuple[Union[int, tuple[Dim, ...]], ...], ...]
 """For every axis of every operand of an operator the axis of the result that it is, or the digits that it has."""
 Windows = tuple[Union[tuple[int, Dim, Dim], None], ...]

@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 
-from rewright.ir.equality import UnionFind
+from rewright.ir.union_find import UnionFind
 
 Label = Hashable
 ENode = tuple[Label, tuple[int, ...]]

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from rewright.env.alternatives import AlternativeGraph
 from rewright.frontends.hlo.module import Computation, Instruction, Module, called_first, toposort
 from rewright.frontends.hlo.wire import write_fields
-from rewright.ir.equality import UnionFind
 from rewright.ir.errors import RewrightError
+from rewright.ir.union_find import UnionFind
 
 _MOST_KNOWN = 200_000
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from rewright import ops
 from rewright.analysis.moving import laid_out
 from rewright.ir.dims import Dim
-from rewright.ir.equality import UnionFind
 from rewright.ir.graph import Graph
+from rewright.ir.union_find import UnionFind
 from rewright.ops.base import integer_limits
 from rewright.ops.counts import Counts
 

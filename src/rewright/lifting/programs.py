@@ -9,9 +9,7 @@ from dataclasses import dataclass, field
 
 from rewright import ops
 from rewright.analysis.meetings import LocalNode, Meeting
-from rewright.claims.index import identity
 from rewright.claims.language import Addend, Opaque, View
-from rewright.ir.equality import Numbering
 from rewright.ir.graph import Graph
 from rewright.ir.operator import Operator
 from rewright.ir.placement import Placement
@@ -27,6 +25,7 @@ from rewright.lifting.moves.opaque import as_view, opaque
 from rewright.lifting.recognition.sums import Recogniser
 from rewright.lifting.terms.algebra import EFFORT, Algebra
 from rewright.lifting.terms.forms import USUAL, Forms
+from rewright.lifting.terms.index import identity
 from rewright.lifting.terms.store import ONE, Named
 from rewright.lifting.terms.template import Instance, have_equal_form, terms_of
 from rewright.lifting.terms.trace import Trace
@@ -83,8 +82,7 @@ class Lifter:
         """What was left out of both programs."""
         self.layered: list[Layered] = []
         """The streams of both programs, and what was left out of each."""
-        self._numbering = Numbering[Value]()
-        self.values = self._numbering.values
+        self.values: list[Value] = []
         self.steps: dict[str, int] = {"lifted": 0, "shared": 0, "collectives": 0, "reused": 0, "left out": 0}
         self.walks = Walks() if walks is None else walks
         """What is shared with other liftings of the same programs."""
@@ -98,6 +96,7 @@ class Lifter:
         """By name of what crosses from the first stretch of a period that of what crosses from the second."""
         self._reduced: set[int] = set()
         """Values that members of a group added up, and sums with these: the model may add all of it up at once."""
+        self._numbers: dict[Value, int] = {}
         self._memo: dict[tuple[object, ...], int] = {}
         self._copies: Sequence[Callable[[], None]] = ()
         """What gives the sequential nodes of layers that were lifted as earlier ones their values."""
@@ -106,7 +105,11 @@ class Lifter:
 
     def intern(self, value: Value) -> int:
         """The identity of a value."""
-        return self._numbering.number(value)
+        found = self._numbers.get(value)
+        if found is None:
+            found = self._numbers[value] = len(self.values)
+            self.values.append(value)
+        return found
 
     def input(self, name: str, kind: TensorType) -> Value:
         """A program input as one window of its own term."""

@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self, Union
 
-from rewright.claims.index import Access
-from rewright.claims.language import Definition, Region, Tensor
+from rewright.claims.language import Access, Definition, Region, Tensor
 from rewright.ir.dims import Dim
 from rewright.ir.placement import Placement
 from rewright.proof.rewriting.splices import Rewriting

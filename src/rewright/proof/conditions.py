@@ -15,8 +15,7 @@ from typing import cast
 
 from rewright.analysis.obligations import Obligation, obligations, sentences
 from rewright.analysis.values import Setting
-from rewright.claims.index import Access, Index, compose
-from rewright.claims.language import Addend, Definition, Input, Region, Tensor, View, views
+from rewright.claims.language import Access, Addend, Definition, Index, Input, Region, Tensor, View, views
 from rewright.ir.dims import Dim
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
@@ -148,7 +147,7 @@ def _contains(whole: View, part: View) -> bool:
         index = found.setdefault(variable, (0, ()))
         if not _within(index, others, size):
             return False
-    return all(_ordered(compose(a.access, found)) == _ordered(b.access) for a, b in pairs)
+    return all(_substitute(a.access, found) == _ordered(b.access) for a, b in pairs)
 
 
 def _order(addend: Addend) -> tuple[int, Fraction]:
@@ -171,6 +170,21 @@ def _within(index: Index, sizes: Sequence[Dim], size: Dim) -> bool:
         return False
     most = cast("int", constant) + sum(cast("int", stride) * (cast("int", sizes[v]) - 1) for v, stride in terms)
     return cast("int", constant) >= 0 and most < cast("int", size)
+
+
+def _substitute(access: Access, values: Mapping[int, Index]) -> tuple[tuple[Dim, tuple[tuple[int, Dim], ...]], ...]:
+    return _ordered(tuple(_one_substituted(index, values) for index in access))
+
+
+def _one_substituted(index: Index, values: Mapping[int, Index]) -> Index:
+    constant, terms = index
+    strides: dict[int, Dim] = {}
+    for variable, stride in terms:
+        start, inner = values[variable]
+        constant = constant + stride * start
+        for other, step in inner:
+            strides[other] = strides.get(other, 0) + stride * step
+    return constant, tuple(strides.items())
 
 
 def _ordered(access: Access) -> tuple[Index, ...]:

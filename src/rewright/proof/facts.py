@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from rewright import ops
-from rewright.claims.index import Index
-from rewright.claims.language import Definition, Input, Opaque, Table
+from rewright.claims.language import Definition, Index, Input, Opaque, Table
 from rewright.ir.dims import Dim, SizeExpr
 from rewright.ir.graph import Graph, Node
 from rewright.proof.certificate import RangeFact

@@ -12,8 +12,7 @@ from dataclasses import fields
 from fractions import Fraction
 from typing import Any, cast
 
-from rewright.claims.index import Access, Index
-from rewright.claims.language import Add, Content, Definition, Opaque, Ranged, Region, Size, Tensor, View
+from rewright.claims.language import Access, Add, Content, Definition, Index, Opaque, Ranged, Region, Size, Tensor, View
 from rewright.ir.attributes import attributes
 from rewright.ir.dims import Dim
 from rewright.ir.json_form import encode

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Sequence
 from typing import cast
 
 from rewright.claims import language
-from rewright.claims.index import Access
 from rewright.claims.language import (
     READERS,
+    Access,
     Add,
     Content,
     Definition,

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from rewright.claims.language import Tensor, rename, terms_of
-from rewright.ir.equality import Numbering
 from rewright.ir.errors import Refused
 from rewright.ir.graph import Graph
 from rewright.ir.operator import Operator
@@ -79,8 +78,7 @@ class Ledger:
         self.graphs = (sequential, *program.graphs)
         self.kinds, self.places = numbered(self.graphs)
         """By program, the sequential one first, and node: what ``numbered`` gives."""
-        self._numbering = Numbering(certificate.values)
-        self.values = self._numbering.values
+        self.values: list[Tensor] = list(certificate.values)
         try:
             self.theory = Theory(certificate.terms, integer_inputs(sequential))
         except Malformed as error:
@@ -88,6 +86,7 @@ class Ledger:
         self.audit = Audit()
         self.seconds = seconds
         self._claims: list[list[int | tuple[Images, int] | None]] = [[None] * len(graph.nodes) for graph in self.graphs]
+        self._numbers = {value: number for number, value in enumerate(self.values)}
         self._store = store
         self._done: dict[object, Used] = {}
         self._proved: set[Statement] = set()
@@ -100,7 +99,11 @@ class Ledger:
 
     def number(self, value: Tensor) -> int:
         """The number of a value, a new one if need be."""
-        return self._numbering.number(value)
+        found = self._numbers.get(value)
+        if found is None:
+            found = self._numbers[value] = len(self.values)
+            self.values.append(value)
+        return found
 
     def claim(self, program: int, position: int, where: str) -> int:
         """The number of the value that a node was verified to have; raises Refused where it has none yet."""

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import cast
 
-from rewright.claims.index import Access
 from rewright.claims.language import (
     READERS,
+    Access,
     Addend,
     Definition,
     Fold,

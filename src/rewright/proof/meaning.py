@@ -9,8 +9,7 @@ from itertools import accumulate
 from typing import Union, cast
 
 from rewright.claims import language
-from rewright.claims.index import Access, Index
-from rewright.claims.language import Definition, Pieces, Region, Tensor, View
+from rewright.claims.language import Access, Definition, Index, Pieces, Region, Tensor, View
 from rewright.ir.dims import Dim, product
 from rewright.ir.dims import symbol as size_symbol
 from rewright.ir.operator import Operator

@@ -6,9 +6,10 @@ from fractions import Fraction
 from typing import Any, cast
 
 from rewright import ops
-from rewright.claims.index import Access, Accesses
 from rewright.claims.language import (
     KINDS,
+    Access,
+    Accesses,
     Add,
     Addend,
     Apply,

@@ -16,8 +16,8 @@ from typing import Any, cast
 
 from rewright import ops
 from rewright.ir.dims import Dim, SizeExpr, divide, product, symbol
-from rewright.ir.equality import UnionFind
 from rewright.ir.graph import Graph
+from rewright.ir.union_find import UnionFind
 from rewright.ops.base import TensorOperator
 from rewright.ops.sizes import Attributes, Axes, Sizes
 

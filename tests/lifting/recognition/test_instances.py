@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from rewright.claims.index import Access
-from rewright.claims.language import Addend
+from rewright.claims.language import Access, Addend
 from rewright.lifting.recognition.instances import instance
 from rewright.lifting.terms.store import ONE, Terms
 

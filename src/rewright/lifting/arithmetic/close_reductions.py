@@ -7,9 +7,9 @@ from functools import partial
 from math import prod
 from typing import cast
 
-from rewright.claims.index import Access, compose, identity, rename, variables_in
-from rewright.claims.language import Add, Addend, Apply, Content, Fold, Guard, Ranged, Take, applies
+from rewright.claims.language import Access, Add, Addend, Apply, Content, Fold, Guard, Ranged, Take, applies
 from rewright.ir.dims import Dim
+from rewright.lifting.terms.index import compose, identity, rename, variables_in
 from rewright.lifting.terms.regions import End, Range, Region, add, covers, single
 from rewright.lifting.terms.store import ONE, Named, Operand, Terms
 from rewright.lifting.terms.value import Parts

@@ -13,14 +13,14 @@ from itertools import accumulate
 from typing import NamedTuple, cast
 
 from rewright import ops
-from rewright.claims.index import Index, compose
-from rewright.claims.language import Add, Addend, Opaque, View
+from rewright.claims.language import Add, Addend, Index, Opaque, View
 from rewright.ir.dims import Dim
 from rewright.ir.types import DType, TensorType
 from rewright.lifting.arithmetic.reduction import reduce
 from rewright.lifting.moves.layout import concatenate, reshape, slice_axis, tidy, transpose
 from rewright.lifting.recognition.unit_axes import plain
 from rewright.lifting.terms.algebra import Algebra
+from rewright.lifting.terms.index import compose
 from rewright.lifting.terms.store import ONE
 from rewright.lifting.terms.value import Digits, NotAView, Pieces, Value
 

@@ -9,14 +9,13 @@ from itertools import combinations, product
 from math import gcd
 from typing import TYPE_CHECKING
 
-from rewright.claims.index import Index, at_zero, compose, rename, variables_in
-from rewright.claims.language import Add, Addend, View
+from rewright.claims.language import Add, Addend, Index, View
 from rewright.ir.dims import Dim
 from rewright.lifting.arithmetic.roots import in_pairs, squared_root
 from rewright.lifting.masks.positions import factors_of
 from rewright.lifting.recognition.instances import instance
 from rewright.lifting.recognition.shifts import within_sums
-from rewright.lifting.terms.frame import magnitude
+from rewright.lifting.terms.index import at_zero, compose, magnitude, rename, variables_in
 from rewright.lifting.terms.value import Digits
 
 if TYPE_CHECKING:

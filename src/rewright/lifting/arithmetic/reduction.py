@@ -8,8 +8,7 @@ from fractions import Fraction
 from itertools import combinations
 
 from rewright import ops
-from rewright.claims.index import Access, Index, at_zero, rename, variables_in
-from rewright.claims.language import Addend, Ranged, View, applies, folds
+from rewright.claims.language import Access, Addend, Index, Ranged, View, applies, folds
 from rewright.ir.dims import Dim, SizeExpr, divide
 from rewright.ir.types import DType
 from rewright.lifting.arithmetic.functions import function
@@ -21,6 +20,7 @@ from rewright.lifting.recognition.shifts import standing
 from rewright.lifting.recognition.unit_axes import open_axes, plain, plain_view, recognise
 from rewright.lifting.terms import regions
 from rewright.lifting.terms.algebra import Algebra, align
+from rewright.lifting.terms.index import at_zero, rename, variables_in
 from rewright.lifting.terms.store import ONE, Folded, Operand, in_order
 from rewright.lifting.terms.value import (
     Digits,

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from fractions import Fraction
 from functools import partial
 
-from rewright.claims.index import compose
 from rewright.claims.language import Add, Addend, Apply, Fold, Guard, Ranged, View, applies, folds
 from rewright.lifting.masks.positions import factors_of
+from rewright.lifting.terms.index import compose
 from rewright.lifting.terms.regions import Region
 from rewright.lifting.terms.store import ONE, Operand, Terms
 from rewright.terms.normal.polynomials.powers import prime_powers

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from rewright.claims.index import identity
 from rewright.claims.language import Add, Addend, Guard, Ranged, View
 from rewright.ir.dims import Dim
 from rewright.lifting.masks.nested_guards import simplify
 from rewright.lifting.masks.positions import align, decide, ranges_of
 from rewright.lifting.recognition.instances import elsewhere
 from rewright.lifting.terms import regions
+from rewright.lifting.terms.index import identity
 from rewright.lifting.terms.regions import Region
 from rewright.lifting.terms.store import ONE, Operand
 from rewright.lifting.terms.value import Digits, Parts

@@ -7,7 +7,6 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from rewright import ops
-from rewright.claims.index import compose, rename, variables_in
 from rewright.claims.language import View
 from rewright.ir.operator import Operator
 from rewright.ir.types import DType, TensorType
@@ -16,6 +15,7 @@ from rewright.lifting.masks.positions import align, decide, everywhere, is_infin
 from rewright.lifting.recognition.shifts import is_maximum
 from rewright.lifting.recognition.signs import is_finite, is_positive, is_truth
 from rewright.lifting.terms import regions
+from rewright.lifting.terms.index import compose, rename, variables_in
 from rewright.lifting.terms.regions import Region
 from rewright.lifting.terms.store import ONE, Operand
 

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from rewright import ops
-from rewright.claims.index import Index
-from rewright.claims.language import Addend, View
+from rewright.claims.language import Addend, Index, View
 from rewright.ir.dims import Dim, Shape
 from rewright.lifting.arithmetic.products import multiply
 from rewright.lifting.arithmetic.reduction import reduce

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from rewright import ops
-from rewright.claims.index import Index
-from rewright.claims.language import Addend, View
+from rewright.claims.language import Addend, Index, View
 from rewright.ir.dims import Dim, divide
 from rewright.ir.operator import Operator
 from rewright.ir.types import DType, TensorType

@@ -13,10 +13,18 @@ from fractions import Fraction
 from functools import partial
 from itertools import combinations, islice, permutations
 
-from rewright.claims.index import Access, Index, at_zero, build, compose, identity, substitute, variables_in
-from rewright.claims.language import Add, Addend, Apply, Content, applies, read_at
+from rewright.claims.language import Access, Add, Addend, Apply, Content, Index, applies, read_at
 from rewright.ir.dims import Dim, divide
-from rewright.lifting.terms.frame import magnitude, split_constant
+from rewright.lifting.terms.index import (
+    at_zero,
+    build,
+    compose,
+    identity,
+    magnitude,
+    split_constant,
+    substitute,
+    variables_in,
+)
 from rewright.lifting.terms.store import COMMUTATIVE, ONE, POINTWISE, Named, Operand, Terms
 
 _MOST_TERMS = 32

@@ -14,14 +14,14 @@ from fractions import Fraction
 from itertools import groupby, islice, permutations, product
 from typing import TYPE_CHECKING, cast
 
-from rewright.claims.index import Access, Index, at_zero, compose, identity, variables_in
-from rewright.claims.language import Add, Addend, Content, Guard, Ranged, View, applies, folds
+from rewright.claims.language import Access, Add, Addend, Content, Guard, Index, Ranged, View, applies, folds
 from rewright.ir.dims import Dim
 from rewright.lifting.masks.positions import factors_of
 from rewright.lifting.recognition.equal_steps import equal_steps, stepping
 from rewright.lifting.recognition.expansion import BOUND, Expansion, Factors, Kept, Sum, TooLong, is_sum, nothing
 from rewright.lifting.recognition.instances import solve
 from rewright.lifting.terms.algebra import EFFORT, Algebra, Effort
+from rewright.lifting.terms.index import at_zero, compose, identity, variables_in
 from rewright.lifting.terms.regions import NotAView, Region, scale, whole
 from rewright.lifting.terms.store import Named
 from rewright.lifting.terms.value import Pieces, Value

@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 
 from rewright import ops
-from rewright.claims.index import identity
 from rewright.claims.language import Addend, View
 from rewright.ir.dims import Shape
 from rewright.ir.operator import Operator
 from rewright.ir.types import TensorType
 from rewright.lifting.terms.algebra import Algebra
+from rewright.lifting.terms.index import identity
 from rewright.lifting.terms.store import ONE
 from rewright.lifting.terms.value import Pieces, Value
 

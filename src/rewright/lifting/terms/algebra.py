@@ -10,8 +10,7 @@ from itertools import islice, product
 from math import prod
 from typing import TYPE_CHECKING
 
-from rewright.claims.index import Access, Index, compose, variables_in
-from rewright.claims.language import Add, Addend, Guard, Ranged, View, folds
+from rewright.claims.language import Access, Add, Addend, Guard, Index, Ranged, View, folds
 from rewright.lifting.arithmetic.close_reductions import FoldCloser
 from rewright.lifting.masks.clipping import widen_region
 from rewright.lifting.masks.guards import Guards
@@ -26,6 +25,7 @@ from rewright.lifting.recognition.strangers import Strangers
 from rewright.lifting.terms import regions
 from rewright.lifting.terms.facts import Facts
 from rewright.lifting.terms.forms import USUAL, Forms, Rewrites
+from rewright.lifting.terms.index import compose, variables_in
 from rewright.lifting.terms.regions import Region
 from rewright.lifting.terms.store import ONE, Operand, Terms
 from rewright.lifting.terms.value import Digits, NotAView, Parts, common_digits, refine

@@ -14,11 +14,11 @@ from collections.abc import Mapping, Sequence
 
 from rewright import ops
 from rewright.analysis.ends import Bound
-from rewright.analysis.rows import is_by_own_row, is_sum_of_exponentials
+from rewright.analysis.rows import is_by_own_row
 from rewright.ir.graph import Graph, Node
 from rewright.ir.types import DType
 from rewright.ops.facts import REAL
-from rewright.proof.rewriting.lowest import FARTHER, meeting
+from rewright.proof.rewriting.lowest import FARTHER, is_softmax, meeting
 from rewright.proof.rewriting.numbers.taken import Taken
 from rewright.proof.rewriting.program import Program, passes_on
 from rewright.proof.rewriting.splices import Stage
@@ -94,8 +94,7 @@ def _keeps(program: Program, user: int, position: int, low: float) -> bool:
     if isinstance(node.op, ops.Add):
         return all(p == position or not _may_cancel(program, p, low) for p in node.operands)
     if isinstance(node.op, ops.Subtract):  # what remains is still to go into an exponential, as it is
-        is_own = is_by_own_row(graph, node, "maximum") or is_sum_of_exponentials(graph, *node.operands)
-        return node.operands[0] == position and is_own
+        return node.operands[0] == position and is_softmax(graph, node)
     return (passes_on(node, position) or isinstance(node.op, ops.Minimum)) and node.type.dtype.is_float
 
 

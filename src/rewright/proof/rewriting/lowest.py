@@ -6,7 +6,6 @@ infinite. So the number is followed through the program with its sign and its si
 
 from __future__ import annotations
 
-import heapq
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -16,7 +15,7 @@ import numpy as np
 from rewright import ops
 from rewright.analysis.ends import Bound
 from rewright.analysis.rows import is_by_own_row, is_sum_of_exponentials
-from rewright.ir.graph import Node
+from rewright.ir.graph import Graph, Node
 from rewright.ir.types import DType
 from rewright.proof.rewriting.numbers.taken import as_infinity
 from rewright.proof.rewriting.program import Program, passes_on
@@ -46,33 +45,24 @@ def meeting(program: Program, lowest: Collection[int]) -> int | None:
     nodes that hold it, all of which stand for minus infinity.
     """
     sizes = {position: _size(program, position) for position in lowest}
-    unknown = next((position for position, size in sizes.items() if not math.isfinite(size)), None)
-    if unknown is not None:
-        return unknown
     found = {position: _Far(-1, size, math.sqrt(size)) for position, size in sizes.items()}
-    waiting = sorted({user for position in found for user in program.users[position]})
-    while waiting:
-        position = heapq.heappop(waiting)
-        if position in found:
-            continue
-        made = list(_made(program, found, program.graph.nodes[position]))
-        if any(not far.size >= far.least for far in made):
+    for position, node in enumerate(program.graph.nodes):
+        made = [found[position]] if position in sizes else list(_made(program, found, node))
+        if any(not far.least <= far.size for far in made):
             return position
         if made:
-            signs = {far.sign for far in made}
-            sign = signs.pop() if len(signs) == 1 else 0
-            found[position] = _Far(sign, min(far.size for far in made), max(far.least for far in made))
-            for user in program.users[position]:
-                heapq.heappush(waiting, user)
+            signs, least = {far.sign for far in made}, max(far.least for far in made)
+            found[position] = _Far(signs.pop() if len(signs) == 1 else 0, min(far.size for far in made), least)
     return None
 
 
 def _size(program: Program, lowest: int) -> float:
-    """How far from zero what stands for infinity is at least; infinite where it is not known."""
+    """How far from zero what stands for infinity is at least; NaN where it is not known."""
     node, bound = program.graph.nodes[lowest], program.bounds[lowest]
     values = node.op.values if isinstance(node.op, ops.Constant) else ()
     known = [-float(value) for value in values if as_infinity(value, node.type.dtype) != value]
-    return min(known, default=math.inf if bound is None else -bound[0])
+    size = min(known, default=math.inf if bound is None else -bound[0])
+    return size if size < math.inf else math.nan
 
 
 def _made(program: Program, found: Mapping[int, _Far], node: Node) -> Iterator[_Far]:
@@ -107,7 +97,7 @@ def _combined(program: Program, found: Mapping[int, _Far], node: Node, number: i
     """What a function of two operands makes of one that stands for infinity; nothing where it makes the same."""
     far, other = found[node.operands[number]], node.operands[1 - number]
     bounds = program.bounds[other], program.at_zero[other]
-    if isinstance(node.op, ops.Subtract) and _is_softmax(program, node):
+    if isinstance(node.op, ops.Subtract) and is_softmax(program.graph, node):
         yield from [far] * (number == 0)
     elif isinstance(node.op, ops.Additive):
         turns = isinstance(node.op, ops.Subtract)
@@ -144,6 +134,6 @@ def _sign_of(bound: Bound | None) -> int:
     return 0 if bound is None else 1 if bound[0] >= 0 else -1 if bound[1] <= 0 else 0
 
 
-def _is_softmax(program: Program, node: Node) -> bool:
-    """Whether what is subtracted is the largest of the row, or the logarithm of the sum of its exponentials."""
-    return is_by_own_row(program.graph, node, "maximum") or is_sum_of_exponentials(program.graph, *node.operands)
+def is_softmax(graph: Graph, node: Node) -> bool:
+    """Whether what a node subtracts is the largest of the row, or the logarithm of the sum of its exponentials."""
+    return is_by_own_row(graph, node, "maximum") or is_sum_of_exponentials(graph, *node.operands)

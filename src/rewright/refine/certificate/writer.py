@@ -9,8 +9,7 @@ from itertools import permutations
 from typing import cast
 
 from rewright import ops
-from rewright.claims.index import Access
-from rewright.claims.language import Definition, Input, Opaque, Region, Tensor
+from rewright.claims.language import Access, Definition, Input, Opaque, Region, Tensor
 from rewright.ir.digest import digest
 from rewright.ir.dims import Dim, Shape, product
 from rewright.ir.graph import Graph

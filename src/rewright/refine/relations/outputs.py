@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import combinations, product
 
-from rewright.claims.index import Index
-from rewright.claims.language import View
+from rewright.claims.language import Index, View
 from rewright.ir.dims import Dim, divide
 from rewright.ir.errors import RewrightError
 from rewright.ir.placement import AxisRuns, Mesh, Placement, place

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from rewright.ir.dims import Dim
-from rewright.ir.equality import UnionFind
 from rewright.ir.graph import Graph
+from rewright.ir.union_find import UnionFind
 from rewright.ops.sizes import Attributes
 
 

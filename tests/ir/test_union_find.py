@@ -1,28 +1,13 @@
-"""Hash-consing and union-find, against partitions written out."""
+"""Classes, against partitions written out."""
 
 from __future__ import annotations
-
-from fractions import Fraction
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rewright.ir.equality import Numbering, UnionFind
+from rewright.ir.union_find import UnionFind
 
 PAIRS = st.lists(st.tuples(st.integers(0, 11), st.integers(0, 11)), max_size=20)
-
-
-def test_equal_values_have_one_number() -> None:
-    numbering = Numbering(["a", "b"])
-    assert [numbering.number(value) for value in ("b", "c", "a", "c")] == [1, 2, 0, 2]
-    assert numbering.values == ["a", "b", "c"]
-
-
-def test_values_that_were_given_twice_keep_their_places() -> None:
-    """A file may name one value twice; both numbers stay good."""
-    numbering = Numbering([Fraction(1, 2), Fraction(2, 4)])
-    assert len(numbering.values) == 2
-    assert numbering.values[numbering.number(Fraction(1, 2))] == Fraction(1, 2)
 
 
 @given(PAIRS)

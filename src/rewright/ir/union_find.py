@@ -1,27 +1,11 @@
-"""What is equal: one number for equal values (hash-consing), and classes of what turns out to be equal (union-find)."""
+"""Classes of what turns out to be equal."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable
 from typing import Generic, TypeVar
 
 _T = TypeVar("_T", bound=Hashable)
-
-
-class Numbering(Generic[_T]):
-    """Values by number, in the order in which they came; equal values have one number."""
-
-    def __init__(self, values: Iterable[_T] = ()) -> None:
-        self.values: list[_T] = list(values)
-        self._numbers = {value: number for number, value in enumerate(self.values)}
-
-    def number(self, value: _T) -> int:
-        """The number of a value, a new one if it was not seen."""
-        found = self._numbers.get(value)
-        if found is None:
-            found = self._numbers[value] = len(self.values)
-            self.values.append(value)
-        return found
 
 
 class UnionFind(Generic[_T]):
