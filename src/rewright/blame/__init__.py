@@ -7,6 +7,6 @@ program what the other one has until all is right; ``localise`` needs no values,
 ``diagnosis`` say what is wrong there, ``counterparts``, ``repairs`` and ``slips`` propose edits.
 
 ``exchanges`` and ``localise`` ask of a tensor alone whether the other program has it, and share the way back
-(``regions``). ``divergence`` asks it of pairs: what a place of the ranks should hold has to be presumed, so its way back
-is a cheapest path over presumptions.
+(``regions``). ``divergence`` asks it of pairs: what a place of the ranks should hold has to be presumed, so its way
+back is a cheapest path over presumptions.
 """

@@ -30,10 +30,7 @@ SHOWN = (
     "is another one on random inputs"
 )
 
-MET = (
-    "a number that masks are filled with does not do what -infinity does: at {0} it meets a number that is as large, "
-    "or as small"
-)
+MET = "a number that masks are filled with does not do what -infinity does: at {0} a usual number may be made of it"
 UNSEEN = "a number that masks are filled with may not do what -infinity does: programs cannot be run with both ({0})"
 
 
