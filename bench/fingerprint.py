@@ -35,7 +35,7 @@ from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Node
 from rewright.ir.operator import Operator, Unsupported
 from rewright.ir.placement import Placement
-from rewright.proof.certificate import SEQUENTIAL, Certificate, Meeting, Output, RangeFact, Step
+from rewright.proof.certificate import SEQUENTIAL, Certificate, Meeting, NodeEquation, Output, RangeFact
 from rewright.proof.checker import audit
 from rewright.proof.facts import as_fact, assumptions, why_not
 from rewright.proof.lemma import Statement, prove
@@ -120,7 +120,7 @@ class _Writer:
         self.expected, self.found, self.deadline = self._expected(twin, trial, expected), found, deadline
         self.terms, self.store = Terms(), _Proved()
         self.claims: list[list[Tensor | None]] = [[None] * len(g.nodes) for g in (sequential, *program.graphs)]
-        self.equations: list[Step | Meeting] = []
+        self.equations: list[NodeEquation | Meeting] = []
         self.values: dict[Tensor, int] = {}
         self.facts: list[RangeFact] = []
         self.horizon = 0
@@ -255,7 +255,7 @@ class _Writer:
 
     def _enter(self, program: int, position: int, tensor: Tensor, unfold: tuple[int, ...]) -> None:
         self.claims[program + 1][position] = tensor
-        self.equations.append(Step(program, position, self._number(tensor), unfold))
+        self.equations.append(NodeEquation(program, position, self._number(tensor), unfold))
 
     def _rank_step(self, rank: int, position: int, node: Node) -> None:
         operands = [self._claim(rank + 1, p) for p in node.operands]

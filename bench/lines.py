@@ -1,10 +1,14 @@
-"""Lines of the package by subpackage: code, docstrings, comments and blank lines apart, by ``make lines``."""
+"""Lines of the package by subpackage: code, docstrings, comments and blank lines apart, by ``make lines``.
+
+``python -m bench.lines CHECKOUT`` counts those of another checkout, such as an older one.
+"""
 
 from __future__ import annotations
 
 import ast
 import io
 import statistics
+import sys
 import tokenize
 from collections import Counter
 from collections.abc import Iterator
@@ -12,7 +16,6 @@ from pathlib import Path
 
 from bench.tables import print_table
 
-ROOT = Path(__file__).parents[1] / "src" / "rewright"
 KINDS = ("code", "docstrings", "comments", "blank")
 _SPACE = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 
@@ -35,11 +38,12 @@ def counted(path: Path) -> Counter[str]:
     return found
 
 
-def rows() -> Iterator[list[object]]:
-    """A row for each subpackage, the largest first; modules beside them; and their sum."""
+def rows(checkout: Path) -> Iterator[list[object]]:
+    """A row for each subpackage of a checkout, the largest first; modules beside them; and their sum."""
     by_package: dict[str, list[Counter[str]]] = {}
-    for path in sorted(ROOT.rglob("*.py")):
-        name = path.relative_to(ROOT).parts[0] if path.parent != ROOT else "(modules)"
+    root = checkout / "src" / "rewright"
+    for path in sorted(root.rglob("*.py")):
+        name = path.relative_to(root).parts[0] if path.parent != root else "(modules)"
         by_package.setdefault(name, []).append(counted(path))
     for name, files in sorted(by_package.items(), key=lambda item: -_total(item[1])):
         yield _row(name, files)
@@ -57,4 +61,5 @@ def _row(name: str, files: list[Counter[str]]) -> list[object]:
 
 
 if __name__ == "__main__":
-    print_table(["package", "files", "median", *KINDS, "all"], rows())
+    own = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parents[1]
+    print_table(["package", "files", "median", *KINDS, "all"], rows(own))

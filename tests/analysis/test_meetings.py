@@ -3,7 +3,7 @@
 import pytest
 
 from rewright import ops
-from rewright.analysis.meetings import Meeting, Step, match_collectives
+from rewright.analysis.meetings import LocalNode, Meeting, match_collectives
 from rewright.ir.graph import Graph
 from rewright.ir.operator import Operator
 from rewright.ir.types import DType, TensorType
@@ -36,7 +36,7 @@ def test_every_node_is_scheduled_once_and_after_its_operands(name: str, world: i
     graphs = ALL[name](world)[1].graphs
     done: list[set[int]] = [set() for _ in graphs]
     for step in match_collectives(graphs):
-        nodes = [(step.rank, step.position)] if isinstance(step, Step) else list(step.nodes)
+        nodes = [(step.rank, step.position)] if isinstance(step, LocalNode) else list(step.nodes)
         for rank, position in nodes:
             assert position not in done[rank]
             assert set(graphs[rank].nodes[position].operands) <= done[rank]

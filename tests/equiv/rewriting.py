@@ -6,7 +6,7 @@ from functools import partial
 from rewright.ir.graph import Graph
 from rewright.proof.rewriting.numbers.closed import taken_sentences
 from rewright.refine.rewriting.drafts import Draft
-from rewright.refine.rewriting.steps import Steps
+from rewright.refine.rewriting.steps import LemmaSearch
 
 Rewrite = Callable[[Draft], Draft]
 
@@ -28,7 +28,7 @@ def law(name: str) -> Rewrite:
 
 def taken(drafts: Iterable[Draft]) -> tuple[str, ...]:
     """What rewrites took for granted of numbers; that every step is shown is asserted."""
-    steps, made = Steps(), list(drafts)
+    steps, made = LemmaSearch(), list(drafts)
     for draft in made:
         steps.rewriting(draft)
     return taken_sentences(one for draft in made for one in steps.premises(draft))

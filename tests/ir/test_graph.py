@@ -3,8 +3,9 @@
 import pytest
 
 from rewright import ops
+from rewright.frontends.ranks import share_nodes
 from rewright.ir.errors import TypeMismatch
-from rewright.ir.graph import Graph, GraphBuilder, Node, share_nodes, validate
+from rewright.ir.graph import Graph, GraphBuilder, Node, validate
 from rewright.ir.types import DType, SourceSpan, TensorType
 
 MATRIX = TensorType((2, 3), DType.F32)

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from rewright.ir.dims import symbol
 from rewright.ir.errors import RewrightError
-from rewright.ir.placement import Mesh, Placement, chunk, place, texts_of
+from rewright.ir.placement import Mesh, Placement, chunk, place
+from rewright.refine.relations.known import texts_of
 
 torch = pytest.importorskip("torch")
 TENSOR_PARALLEL = Mesh.of({"tp": 4})

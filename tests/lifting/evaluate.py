@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rewright.claims.language import (
+    Access,
     Add,
     Addend,
     Apply,
@@ -31,7 +32,6 @@ from rewright.interp.collectives import simulate
 from rewright.ir.graph import Node
 from rewright.ir.operator import Operator
 from rewright.ir.types import DType, TensorType
-from rewright.lifting.terms.index import Access
 from rewright.lifting.terms.regions import Region
 from rewright.lifting.terms.store import Terms
 from rewright.lifting.terms.value import Pieces, Value

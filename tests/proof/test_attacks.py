@@ -20,7 +20,7 @@ from rewright.ir.graph import Graph
 from rewright.ir.placement import Mesh, RankProgram, place
 from rewright.ir.types import DType, TensorType
 from rewright.ops.agreement import meets
-from rewright.proof.certificate import SEQUENTIAL, Certificate, Equation, Meeting, Output, RangeFact, Step
+from rewright.proof.certificate import SEQUENTIAL, Certificate, Equation, Meeting, NodeEquation, Output, RangeFact
 from rewright.proof.checker import Refused, audit
 from rewright.proof.conditions import REALS
 from rewright.proof.programs import Chunk, Collective, Exchanged
@@ -95,10 +95,10 @@ def not_rounded(pair: Pair, terms: list[Definition]) -> Certificate:
     for program, graph in ((SEQUENTIAL, sequential), (0, pair[1].graphs[0])):
         for position, node in enumerate(graph.nodes):
             if isinstance(node.op, ops.Constant):
-                steps.append(Step(program, position, 2))
+                steps.append(NodeEquation(program, position, 2))
             elif position not in graph.inputs.values():
                 rounds = program == SEQUENTIAL and position >= first
-                steps.append(Step(program, position, 1, () if rounds else looked_into))
+                steps.append(NodeEquation(program, position, 1, () if rounds else looked_into))
     half = View(((3,),), (Addend(HALF, len(terms), ()),))
     return claims(pair, [*terms, term("number", (1,), rank=0)], [whole(0, 3), whole(last, 3), half], steps)
 
@@ -152,7 +152,7 @@ TANH, SINE = term("apply", ("tanh",), (0, I0)), term("apply", ("sine",), (0, I0)
 
 def forged(tanh: Tensor, sine: Tensor, *terms: Definition) -> Certificate:
     looked_into = tuple(range(1, 1 + len(terms)))
-    steps: list[Equation] = [Step(SEQUENTIAL, 1, 1, looked_into), Step(0, 1, 2, looked_into)]
+    steps: list[Equation] = [NodeEquation(SEQUENTIAL, 1, 1, looked_into), NodeEquation(0, 1, 2, looked_into)]
     return claims(wrong(), [X, *terms], [whole(0, 4), tanh, sine], steps)
 
 
@@ -241,7 +241,7 @@ def test_a_missing_reduction_is_not_excused_by_the_meeting_of_another_program() 
     meeting = next(e for e in certificate.equations if isinstance(e, Meeting))
     ranks = tuple(map(digest, dropped.graphs))
     alone_there = [
-        e if not isinstance(e, Meeting) else Step(0, meeting.members[0][1], meeting.members[0][2], e.unfold)
+        e if not isinstance(e, Meeting) else NodeEquation(0, meeting.members[0][1], meeting.members[0][2], e.unfold)
         for e in certificate.equations
     ]
     for equations in (certificate.equations, tuple(alone_there), ()):
@@ -392,7 +392,7 @@ def test_a_message_is_not_sent_before_its_turn() -> None:
     audit(certificate, *right)
     moved: list[Equation] = []
     for equation in certificate.equations:
-        if isinstance(equation, Step) and equation.program == 0:
+        if isinstance(equation, NodeEquation) and equation.program == 0:
             moved.append(replace(equation, position=2))
         elif isinstance(equation, Meeting):
             members = ((0, 1, equation.members[0][2]), equation.members[1])
@@ -409,7 +409,7 @@ def test_a_collective_is_no_step_and_a_step_no_collective() -> None:
     assert certificate is not None
     meeting = next(e for e in certificate.equations if isinstance(e, Meeting))
     others = [e for e in certificate.equations if e is not meeting]
-    alone_there = [*others, *(Step(rank, position, value) for rank, position, value in meeting.members)]
+    alone_there = [*others, *(NodeEquation(rank, position, value) for rank, position, value in meeting.members)]
     for equations, says in (
         (alone_there, "which no rank computes alone"),
         ([*others, Meeting(())], "no meeting of ranks"),
@@ -459,7 +459,7 @@ def test_members_of_a_reduce_scatter_keep_chunks_of_one_sum() -> None:
     audit(changed(scattered, replace(scattered, whole=None)), *pair)
     (a, at, first), (b, there, second), *rest = scattered.members
     crossed = ((a, at, second), (b, there, first), *rest)
-    operand = next(e.value for e in certificate.equations if isinstance(e, Step) and e.program == 0)
+    operand = next(e.value for e in certificate.equations if isinstance(e, NodeEquation) and e.program == 0)
     for damaged, says in (
         (changed(scattered, replace(scattered, whole=operand)), "does not follow"),
         (changed(scattered, replace(scattered, whole=len(certificate.values))), "does not have"),

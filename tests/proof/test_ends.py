@@ -14,7 +14,7 @@ from rewright.ir.graph import Graph, Node
 from rewright.ir.operator import Operator
 from rewright.ir.placement import Mesh, RankProgram, place
 from rewright.ir.types import DType, TensorType
-from rewright.proof.certificate import SEQUENTIAL, Certificate, Meeting, Repetition, Step
+from rewright.proof.certificate import SEQUENTIAL, Certificate, Meeting, NodeEquation, Repetition
 from rewright.proof.checker import Refused, audit
 from rewright.refine import refine
 from tests.programs import Builder, Pair, mlp, sequence_parallel_norm, vocabulary_embedding
@@ -115,7 +115,7 @@ def test_a_layer_is_not_repeated_beyond_the_end() -> None:
     again = certificate.equations[number]
     assert isinstance(again, Repetition)
     block = certificate.equations[again.first : again.last]
-    inside = [step.position for step in block if isinstance(step, Step) and step.program == 0]
+    inside = [step.position for step in block if isinstance(step, NodeEquation) and step.program == 0]
     count = len(pair[1].graphs[0].nodes)
     beyond = count - max(inside)
     assert min(inside) + beyond < count
@@ -149,7 +149,7 @@ def test_numbers_are_those_of_what_there_is() -> None:
             first, *others = equation.members
             wrong = replace(equation, members=((*first[:2], 10**6), *others))
         else:
-            assert isinstance(equation, Step)
+            assert isinstance(equation, NodeEquation)
             wrong = replace(equation, value=10**6)
             with pytest.raises(Refused, match="a node that does not exist"):
                 audit(replace(certificate, equations=(*rest[0], replace(equation, position=10**6), *rest[1])), *pair)
@@ -256,7 +256,7 @@ def test_a_sum_of_addends_is_all_of_them() -> None:
         certificate,
         ranks=tuple(map(digest, wrong[1].graphs)),
         given=((SEQUENTIAL, "x", given[0]), (0, "x", given[0]), (1, "x", given[1])),
-        equations=(Step(SEQUENTIAL, 1, given[0]), Meeting(((0, 1, given[0]), (1, 1, given[0])))),
+        equations=(NodeEquation(SEQUENTIAL, 1, given[0]), Meeting(((0, 1, given[0]), (1, 1, given[0])))),
     )
     with pytest.raises(Refused, match=r"input 'x' of the sequential program does not follow"):
         audit(forged, *wrong)
@@ -384,7 +384,7 @@ def repeated(certificate: Certificate, nodes: dict[str, int], images: dict[str, 
     """The second row said to be a repetition of the first, with these terms in the place of others."""
     terms = {d.content.name: t for t, d in enumerate(certificate.terms) if isinstance(d.content, Input)}
     first, second = [nodes["test0"], nodes["kept0"]], [nodes["test1"], nodes["kept1"]]
-    steps = [e for e in certificate.equations if isinstance(e, Step)]
+    steps = [e for e in certificate.equations if isinstance(e, NodeEquation)]
     start = steps.index(next(e for e in steps if (e.program, e.position) == (SEQUENTIAL, first[0])))
     kept = [e for e in steps if (e.program, e.position) not in [(SEQUENTIAL, p) for p in second]]
     pairs = tuple((terms[t], i if isinstance(i, int) else terms[i]) for t, i in images.items())
@@ -418,7 +418,7 @@ def test_what_is_read_as_far_away_is_not_what_is_read_for_that() -> None:
     pair = program(), RankProgram((program(),), Mesh.of({"tp": 1}), {}, {})
     first, second = (pair[0].outputs[name] for name in ("y0", "y1"))
     certificate = certified(pair)
-    steps = [e for e in certificate.equations if isinstance(e, Step)]
+    steps = [e for e in certificate.equations if isinstance(e, NodeEquation)]
     start = next(n for n, e in enumerate(steps) if (e.program, e.position) == (SEQUENTIAL, first))
     terms = {d.content.name: t for t, d in enumerate(certificate.terms) if isinstance(d.content, Input)}
 

@@ -15,7 +15,7 @@ from rewright.claims.language import Definition, Fold, Opaque, Pieces, Ranged, V
 from rewright.ir.graph import Graph
 from rewright.ir.placement import Mesh, RankProgram, place
 from rewright.ir.types import DType, TensorType
-from rewright.proof.certificate import Step
+from rewright.proof.certificate import NodeEquation
 from rewright.proof.lemma import prove
 from rewright.proof.programs import Applied
 from rewright.proof.statement import Statement
@@ -73,11 +73,11 @@ def look_up() -> Statement:
     graph = program.graphs[0]
     claims: dict[tuple[int, int], int] = {}
     for equation in certificate.equations:
-        members = [(equation.program, equation.position, equation.value)] if isinstance(equation, Step) else ()
+        members = [(equation.program, equation.position, equation.value)] if isinstance(equation, NodeEquation) else ()
         for program_, position, value in members or cast("Any", equation).members:
             claims[program_, position] = value
-        node = graph.nodes[equation.position] if isinstance(equation, Step) and equation.program == 0 else None
-        if isinstance(equation, Step) and node is not None and isinstance(node.op, ops.Gather):
+        node = graph.nodes[equation.position] if isinstance(equation, NodeEquation) and equation.program == 0 else None
+        if isinstance(equation, NodeEquation) and node is not None and isinstance(node.op, ops.Gather):
             types = tuple(graph.nodes[p].type for p in node.operands)
             tensors = [certificate.values[claims[0, p]] for p in node.operands]
             theory = Theory(certificate.terms, frozenset())

@@ -29,7 +29,7 @@ from rewright.ops.agreement import (
 )
 
 
-class Step(NamedTuple):
+class LocalNode(NamedTuple):
     """One node that its rank computes alone."""
 
     rank: int
@@ -40,13 +40,13 @@ class Step(NamedTuple):
 class Meeting:
     """Nodes that produce their results together, as ``(rank, position)`` in the order of the group.
 
-    For a message there are two: the send, whose own result was a Step before, and the receive.
+    For a message there are two: the send, whose own result is a LocalNode, and the receive.
     """
 
     nodes: tuple[tuple[int, int], ...]
 
 
-Schedule = list[Step | Meeting]
+Schedule = list[LocalNode | Meeting]
 """Every node of every rank once (sends twice), operands always before the nodes that read them."""
 
 _Communicator = tuple[frozenset[int], int]
@@ -99,7 +99,7 @@ class _Matcher:
                 return
             if not node.op.is_met:
                 self.next[rank] = position + 1
-                self.schedule.append(Step(rank, position))
+                self.schedule.append(LocalNode(rank, position))
                 continue
             if meets(node.op):
                 self._arrive(rank, position)
@@ -108,7 +108,7 @@ class _Matcher:
             if isinstance(node.op, ops.Recv):
                 self._post((node.op.source, rank, node.op.tag), rank, position)
                 continue
-            self.schedule.append(Step(rank, position))
+            self.schedule.append(LocalNode(rank, position))
             if isinstance(node.op, ops.Send):
                 self._send((rank, node.op.destination, node.op.tag), position)
 

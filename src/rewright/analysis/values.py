@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from rewright import ops
-from rewright.analysis.meetings import Meeting, Step, match_collectives
+from rewright.analysis.meetings import LocalNode, Meeting, match_collectives
 from rewright.analysis.needs import assume_condition, condition, rounds_large
 from rewright.analysis.related import facts_of_rows, looks_around
 from rewright.analysis.support import Support
@@ -351,7 +351,7 @@ def _walk(ranks: Sequence[Values]) -> None:
                 values.step(position)
         return
     for event in schedule:
-        if isinstance(event, Step):
+        if isinstance(event, LocalNode):
             ranks[event.rank].step(event.position)
         else:
             for rank, position, sent in _deliver(ranks, event):

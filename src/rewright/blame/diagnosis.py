@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from rewright import ops
-from rewright.analysis.moving import laid_out, readers_behind
+from rewright.analysis.moving import laid_out
 from rewright.blame.cones import Cone
 from rewright.blame.exchanges import Exchange
+from rewright.blame.regions import readers_behind
 from rewright.ir.dims import Dim
 from rewright.ir.graph import Graph, Node
 from rewright.ir.operator import Operator, Unsupported

@@ -12,8 +12,8 @@ from functools import cached_property
 
 from rewright import ops
 from rewright.analysis.meetings import Meeting, match_collectives
-from rewright.analysis.moving import LAYING_OUT, readers_behind
-from rewright.blame.regions import unknown_behind
+from rewright.analysis.moving import LAYING_OUT
+from rewright.blame.regions import readers_behind, unknown_behind
 from rewright.claims.language import Add, Addend, Input, Ranged, Table
 from rewright.ir.graph import Node
 from rewright.lifting.programs import Lifted, Lifter

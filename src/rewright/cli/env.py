@@ -20,7 +20,7 @@ from rewright.env.evidence import Evidence, evidence_for
 from rewright.env.page import trajectory_page
 from rewright.env.proposers import DEFAULT
 from rewright.env.repairs import runnable
-from rewright.env.rollouts import Task, roll_out
+from rewright.env.rollouts import Task, roll_out, split_names
 from rewright.env.session import Session
 from rewright.env.written import listing
 from rewright.env.xla.targets import TARGETS
@@ -93,7 +93,7 @@ def patterns(path: File) -> int:
 
 def play(path: File, names: Passes = DEFAULT) -> int:
     """Choose rewrites one by one: list them, choose, see cost and proof, undo."""
-    passes = _split(names)
+    passes = split_names(names)
     if not passes:
         raise RewrightError("no pass is named; give --names at least one")
     with Session() as session:
@@ -115,10 +115,6 @@ def play(path: File, names: Passes = DEFAULT) -> int:
                 print(f"no: cannot write {error.filename}: {error.strerror}; name another file")
             if states[-1] is not before:
                 print(_screen(states[-1], start))
-
-
-def _split(names: str) -> tuple[str, ...]:
-    return tuple(name.strip() for name in names.split(",") if name.strip())
 
 
 def _screen(episode: Episode, start: float, first: int = 0) -> str:
@@ -208,7 +204,7 @@ def compare(
     """
     with Session() as session:
         module = runnable(session, session.load(path))
-        task = Task(module.name, module.proto, _split(names), tuple(AGENTS), rounds=rounds)
+        task = Task(module.name, module.proto, split_names(names), tuple(AGENTS), rounds=rounds)
         print("agent         cost  equal  speed-up over XLA's decisions (95%)")
         for name in AGENTS:
             own = roll_out(session, module, task, name, seed)

@@ -16,7 +16,7 @@ from rewright.env.chart import Bar, chart
 from rewright.env.datasets import FOLDER, Entry, dataset, is_dataset
 from rewright.env.proposers import DEFAULT
 from rewright.env.repairs import runnable
-from rewright.env.rollouts import Outcome, Rollout, Task, check_names, geometric_mean, run_rollouts
+from rewright.env.rollouts import Outcome, Rollout, Task, check_names, geometric_mean, run_rollouts, split_names
 from rewright.env.session import Session
 from rewright.ir.errors import RewrightError
 from rewright.workers import Failure, run_all, workers_named
@@ -45,7 +45,7 @@ def bench(
 
     Status 1 where a choice gives other outputs than the original, 2 where XLA refuses a module.
     """
-    passes, players = _split(names), _split(agents)
+    passes, players = split_names(names), split_names(agents)
     check_names(passes, players, after_xla)
     if out is not None:
         _make_folder(out)
@@ -65,10 +65,6 @@ def bench(
     print(json.dumps(_document(found), indent=1) if as_json else "\n".join(_summary(found)))
     played = [one for outcome in found for one in outcome.rollouts]
     return 1 if any(one.equal is False for one in played) else 2 if any(outcome.error for outcome in found) else 0
-
-
-def _split(names: str) -> tuple[str, ...]:
-    return tuple(name.strip() for name in names.split(",") if name.strip())
 
 
 def _entries(session: Session, source: str, most: int) -> list[Entry]:

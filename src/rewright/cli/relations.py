@@ -11,8 +11,9 @@ from typing import Any, cast
 
 from rewright.cli.hints import did_you_mean
 from rewright.ir.errors import RewrightError
-from rewright.ir.placement import Mesh, parse_placement, place, texts_of
+from rewright.ir.placement import Mesh, parse_placement, place
 from rewright.ir.types import TensorType
+from rewright.refine.relations.known import texts_of
 
 Relation = str | list[str]
 """A placement or an equation, or a list: one placement per mesh axis, or equations that all hold."""

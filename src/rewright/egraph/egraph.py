@@ -12,6 +12,8 @@ from collections import deque
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 
+from rewright.ir.union_find import UnionFind
+
 Label = Hashable
 ENode = tuple[Label, tuple[int, ...]]
 
@@ -37,7 +39,7 @@ class EGraph:
     """Classes of equal nodes. Identities are dense integers in order of creation and stay valid for ever."""
 
     def __init__(self) -> None:
-        self._parent: list[int] = []
+        self._classes = UnionFind[int]()
         self._nodes: list[ENode] = []
         self._table: dict[ENode, int] = {}
         # Kept from the first union on: a graph that only shares nodes needs neither.
@@ -57,7 +59,6 @@ class EGraph:
             return found if self._users is None else self.find(found)
         identity = len(self._nodes)
         self._nodes.append(node)
-        self._parent.append(identity)
         self._table[node] = identity
         if self._users is not None:
             _register(self._users, identity, node[1])
@@ -70,11 +71,7 @@ class EGraph:
 
     def find(self, identity: int) -> int:
         """The representative of a class."""
-        parent = self._parent
-        while parent[identity] != identity:
-            parent[identity] = parent[parent[identity]]
-            identity = parent[identity]
-        return identity
+        return self._classes.find(identity)
 
     def node(self, identity: int) -> ENode:
         """The node that was added under an identity."""
@@ -98,7 +95,7 @@ class EGraph:
         self._edges.setdefault(left, []).append((right, why))
         self._edges.setdefault(right, []).append((left, why))
         keep, gone = (a, b) if a < b else (b, a)
-        self._parent[gone] = keep
+        self._classes.union(keep, gone)
         self._members.setdefault(keep, [keep]).extend(self._members.pop(gone, (gone,)))
         self._dirty.append(keep)
         self._users.setdefault(keep, []).extend(self._users.pop(gone, []))

@@ -10,7 +10,6 @@ What was not proved is a list of claims that were only tested, and a certificate
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import os
 from collections.abc import Callable, Sequence
@@ -28,7 +27,7 @@ from rewright.frontends.hlo.module import Module
 from rewright.frontends.hlo.proto import write
 from rewright.ir.errors import Refused, RewrightError
 from rewright.proof.container import Header, check_digest, open_file, read_document, save_document, seal_document
-from rewright.proof.entries import FAULTS, as_count, as_list, as_table, as_text
+from rewright.proof.entries import FAULTS, as_bytes, as_count, as_list, as_table, as_text, encode_bytes
 from rewright.proof.kinds import Kind, Proved, Said
 
 _HEADER = Header("rewright.env.certificate", 1, ("original", "rounds", "final", "open", "digest"))
@@ -289,12 +288,12 @@ def _check_uses(graph: AlternativeGraph, alternative: Alternative) -> None:
 
 
 def _text(program: Module) -> str:
-    return base64.b64encode(write(program, unique=False)).decode()
+    return encode_bytes(write(program, unique=False))
 
 
 def _program(text: Any) -> Module:
-    data = base64.b64decode(as_text(text), validate=True)
-    if base64.b64encode(data).decode() != text:
+    data = as_bytes(text)
+    if encode_bytes(data) != text:
         raise Refused("a module is not written as its printer writes it")
     return read_module(data)
 

@@ -11,7 +11,6 @@ is listed, and the module that is compiled is run against the original in any ca
 
 from __future__ import annotations
 
-import base64
 import os
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
@@ -34,7 +33,7 @@ from rewright.frontends.hlo.proto import read, write
 from rewright.frontends.hlo.wire import Field
 from rewright.ir.errors import Refused, RewrightError
 from rewright.proof.container import Header, open_file, read_document, save_document
-from rewright.proof.entries import as_text
+from rewright.proof.entries import as_bytes, encode_bytes
 from rewright.proof.kinds import Kind, Proved, Said
 
 _HEADER = Header(
@@ -95,8 +94,8 @@ class Deployment:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the deployment, as a whole or not at all; raises RewrightError."""
         body = {
-            "replaced": base64.b64encode(self.replaced).decode(),
-            "module": base64.b64encode(self.module).decode(),
+            "replaced": encode_bytes(self.replaced),
+            "module": encode_bytes(self.module),
             "certificate": self.certificate,
             "made": self.made,
             "met": self.met,
@@ -121,13 +120,9 @@ def load(path: str | os.PathLike[str], unproved: bool = False) -> Deployment:
 
 def _read(text: str, value: Any) -> Deployment:
     entries = _HEADER.entries(read_document(text, value))
-    replaced, module = (entries.one(what, _proto) for what in ("replaced", "module"))
+    replaced, module = (entries.one(what, as_bytes) for what in ("replaced", "module"))
     certificate, made, met = (entries.one(what, _document) for what in ("certificate", "made", "met"))
     return Deployment(replaced, module, certificate, made, met)
-
-
-def _proto(text: Any) -> bytes:
-    return base64.b64decode(as_text(text), validate=True)
 
 
 def _document(value: Any) -> dict[str, Any]:
@@ -181,7 +176,7 @@ def deploy(
 
 
 def _program(text: str) -> Module:
-    return read(base64.b64decode(text))
+    return read(as_bytes(text))
 
 
 def _interface(program: Module) -> list[Field]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import copy
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,6 +19,7 @@ from rewright.env.xla.worker import XlaError
 from rewright.frontends.hlo.order import Cycle
 from rewright.ir.errors import RewrightError
 from rewright.proof.container import Header, seal_document
+from rewright.proof.entries import encode_bytes
 
 HEADER = Header(
     "rewright.trajectory",
@@ -158,9 +158,9 @@ class Episode:
         """The trajectory: the original module, the settings, the choices by round, and the evidence of each."""
         original = self.original
         document: dict[str, Any] = {
-            "original": base64.b64encode(original.proto).decode(),
+            "original": encode_bytes(original.proto),
             "late": original.late,
-            "entrance": None if original.entrance is None else base64.b64encode(original.entrance).decode(),
+            "entrance": None if original.entrance is None else encode_bytes(original.entrance),
             "fingerprint": self.session.fingerprint(original),
             "granularity": self.settings.granularity,
             "tested": self.settings.tested,

@@ -110,6 +110,11 @@ class Outcome:
         return document
 
 
+def split_names(text: str) -> tuple[str, ...]:
+    """The names of a list that is written with commas."""
+    return tuple(name.strip() for name in text.split(",") if name.strip())
+
+
 def check_names(passes: Sequence[str], agents: Sequence[str], after_xla: bool = False) -> None:
     """Raise RewrightError for a pass or an agent that does not exist, before any worker starts.
 

@@ -17,7 +17,7 @@ from rewright.env.hlo.reentry import check_enterable, has_fusions, laid_out, wit
 from rewright.env.module import HloModule
 from rewright.env.passes import AFTER_LAYOUTS, Pipeline, XlaPass, all_but
 from rewright.env.values import KnownValues
-from rewright.env.xla.adapter import Step
+from rewright.env.xla.adapter import PassResult
 from rewright.env.xla.names import GPU_PASSES, LEGALISING
 from rewright.env.xla.targets import target_text
 from rewright.env.xla.worker import Worker, XlaError
@@ -302,7 +302,7 @@ def _names_pattern(names: Sequence[str]) -> str:
     return f"^({'|'.join(names)})$" if names else ".*"
 
 
-def _by_step(steps: Sequence[Step]) -> list[Change]:
+def _by_step(steps: Sequence[PassResult]) -> list[Change]:
     """What each step of a trace changed; the steps that pipelines make around their passes are none."""
     found: list[Change] = []
     counts: dict[str, int] = {}

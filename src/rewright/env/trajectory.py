@@ -6,7 +6,6 @@ nothing through: the choices are made again, and what is said of every step is c
 
 from __future__ import annotations
 
-import base64
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -21,7 +20,7 @@ from rewright.env.session import Session
 from rewright.env.sites import Granularity
 from rewright.ir.errors import RewrightError
 from rewright.proof.container import check_digest
-from rewright.proof.entries import as_integer, as_list, as_table, as_text, as_truth
+from rewright.proof.entries import as_bytes, as_integer, as_list, as_table, as_text, as_truth
 
 _SECONDS = 5.0
 _NUMBER = r"[-+]?(?:inf|nan|[0-9.]+(?:e[-+]?[0-9]+)?)"
@@ -112,7 +111,7 @@ def _read(data: object, patterns: Sequence[Pattern]) -> _Written:
     if not rounds:
         raise RewrightError("the trajectory has no rounds; save it again")
     return _Written(
-        HloModule(entries.one("original", _bytes), entries.one("late", as_truth), entries.one("entrance", _entrance)),
+        HloModule(entries.one("original", as_bytes), entries.one("late", as_truth), entries.one("entrance", _entrance)),
         entries.one("fingerprint", as_text),
         Settings(
             rounds[0].passes,
@@ -138,12 +137,8 @@ def _step(entry: Any) -> dict[str, str]:
     return {key: as_text(value) for key, value in as_table(entry, _STEP).items()}
 
 
-def _bytes(text: Any) -> bytes:
-    return base64.b64decode(as_text(text), validate=True)
-
-
 def _entrance(text: Any) -> bytes | None:
-    return None if text is None else _bytes(text)
+    return None if text is None else as_bytes(text)
 
 
 def _granularity(name: Any) -> Granularity:

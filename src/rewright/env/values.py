@@ -15,6 +15,7 @@ from rewright.env.alternatives import AlternativeGraph
 from rewright.frontends.hlo.module import Computation, Instruction, Module, called_first, toposort
 from rewright.frontends.hlo.wire import write_fields
 from rewright.ir.errors import RewrightError
+from rewright.ir.union_find import UnionFind
 
 _MOST_KNOWN = 200_000
 
@@ -33,14 +34,12 @@ class Test:
 class KnownValues:
     """Tests by the numbers of the two values."""
 
-    parents: dict[bytes, bytes] = field(default_factory=dict[bytes, bytes])
+    classes: UnionFind[bytes] = field(default_factory=UnionFind[bytes])
     tests: dict[tuple[bytes, bytes], Test] = field(default_factory=dict[tuple[bytes, bytes], Test])
 
     def find(self, number: bytes) -> bytes:
         """The number that stands for all that are equal."""
-        while number in self.parents:
-            number = self.parents[number]
-        return number
+        return self.classes.find(number)
 
     def lookup(self, left: bytes, right: bytes) -> Test | None:
         """The test of two values, where there was one; values of one number agree."""
@@ -53,12 +52,12 @@ class KnownValues:
         """Keep a test."""
         if len(self.tests) > _MOST_KNOWN:
             self.tests.clear()
-            self.parents.clear()
+            self.classes = UnionFind()
         left, right = self.find(left), self.find(right)
         if test.agrees is not None:
             self.tests[left, right] = test
-        if test.agrees and test.is_exact and left != right:
-            self.parents[right] = left
+        if test.agrees and test.is_exact:
+            self.classes.union(left, right)
 
 
 def value_numbers(graph: AlternativeGraph, known: KnownValues) -> Mapping[str, bytes]:

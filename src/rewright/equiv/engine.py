@@ -56,7 +56,7 @@ from rewright.refine.proof import Proof
 from rewright.refine.relations import buffers
 from rewright.refine.relations.given import Relations
 from rewright.refine.relations.known import input_relations
-from rewright.refine.rewriting.steps import Steps
+from rewright.refine.rewriting.steps import LemmaSearch
 from rewright.refine.twin.twin import Twin, make_twin
 from rewright.refine.verdict import Finding, Verdict
 
@@ -155,7 +155,7 @@ def _judge(
     given = related_names(weights) | {name for name in left.inputs if _is_given(name, values)}
     apart = [name for graph in named.graphs for name in buffers.differing_buffers(left, graph, given)]
     unseen = dict.fromkeys(name for graph in named.graphs for name in buffers.not_seen(left, graph, given))
-    steps = Steps(Checked(prover.seconds, prover.why_open))
+    steps = LemmaSearch(Checked(prover.seconds, prover.why_open))
     bounds = known_ranges(left, captured, weights, values)
     prepare = partial(prepare_pair, left, captured, weights, values, held=bounds, counts=how.counts, steps=steps)
     pair = _Pair(left, captured, weights, deadline, budget)
@@ -324,7 +324,7 @@ class _Captured:
     weights: WeightMap
     ready: Prepared
     stages: tuple[Stage, ...]
-    steps: Steps
+    steps: LemmaSearch
 
     def rewritings(self) -> tuple[Rewriting, ...]:
         """How the programs were rewritten, each step with its lemma; raises NotShown for one that nothing shows."""

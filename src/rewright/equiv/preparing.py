@@ -24,7 +24,7 @@ from rewright.proof.rewriting.numbers.taken import MOST
 from rewright.proof.rewriting.replay import lost_needs
 from rewright.proof.wrapping import wrapping, wrapping_inputs
 from rewright.refine.rewriting.drafts import Draft, graphs_of
-from rewright.refine.rewriting.steps import Steps
+from rewright.refine.rewriting.steps import LemmaSearch
 
 _ANY: Ranges = MappingProxyType({})
 
@@ -80,7 +80,7 @@ def prepare_pair(
     held: Ranges = _ANY,
     counts: bool = False,
     proposed: bool = False,
-    steps: Steps | None = None,
+    steps: LemmaSearch | None = None,
 ) -> Prepared:
     """The map in front of the programs, tables that nothing relates as constants, and what rounding made put right.
 
@@ -101,7 +101,7 @@ def prepare_pair(
     same = with_computed(idealise(whole, masks_choose=len(first) > 2), most)
     drafts = tuple(rewrite(draft, REAL, proposed=proposed) for draft in same)
     graphs = graphs_of(drafts)
-    own = steps or Steps()
+    own = steps or LemmaSearch()
     numbers = taken_sentences(one for draft in drafts for one in own.premises(draft))
     program = replace(base.right, graphs=tuple(graphs[1:]))
     ready = Prepared(graphs[0], program, (*describe(ranges), *numbers), base, drafts, written, ranges, wraps=wraps)

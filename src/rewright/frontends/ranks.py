@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from rewright.ir.errors import RewrightError
-from rewright.ir.graph import Graph, share_nodes
+from rewright.ir.graph import Graph, Node
 from rewright.ir.placement import Mesh, Placement, RankProgram, print_placement
 
 
@@ -22,6 +23,18 @@ def ranks(graphs: Sequence[Graph], mesh: Mapping[str, int]) -> RankProgram:
             f"{len(graphs)} rank graphs for a mesh {axes} of {named.size} ranks; give one graph per rank"
         )
     return RankProgram(share_nodes(graphs), named, {}, {})
+
+
+def share_nodes(graphs: Sequence[Graph]) -> tuple[Graph, ...]:
+    """The same programs, in which equal nodes are one object, so that comparing them takes no time.
+
+    Not so constants: 0.0 and -0.0 are equal, and different.
+    """
+    known: dict[Node, Node] = {}
+    return tuple(
+        replace(graph, nodes=tuple(known.setdefault(n, n) if n.operands else n for n in graph.nodes))
+        for graph in graphs
+    )
 
 
 def on_mesh(program: RankProgram, mesh: Mapping[str, int]) -> RankProgram:

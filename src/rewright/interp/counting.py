@@ -13,6 +13,7 @@ from rewright import ops
 from rewright.analysis.moving import laid_out
 from rewright.ir.dims import Dim
 from rewright.ir.graph import Graph
+from rewright.ir.union_find import UnionFind
 from rewright.ops.base import integer_limits
 from rewright.ops.counts import Counts
 
@@ -57,35 +58,29 @@ class ValueClasses(Counts):
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
-        self._parent: dict[int, int] = {p: p for p, node in enumerate(graph.nodes) if node.type.dtype.is_integer}
-        self._counting = {position: Counting() for position in self._parent}
+        self._integers = {position for position, node in enumerate(graph.nodes) if node.type.dtype.is_integer}
+        self._classes = UnionFind[int]()
+        self._counting = {position: Counting() for position in self._integers}
         for position, node in enumerate(graph.nodes):
             assert isinstance(node.op, ops.TensorOperator)
             node.op.relate_counts(self, node.operands, position)
 
     def of(self, position: int) -> Counting:
         """What an integer node at this position counts."""
-        return self._counting[self._find(position)]
-
-    def _find(self, position: int) -> int:
-        parent = self._parent
-        while parent[position] != position:
-            parent[position] = parent[parent[position]]
-            position = parent[position]
-        return position
+        return self._counting[self._classes.find(position)]
 
     def same(self, tensors: Sequence[int], /) -> None:
-        first, *others = dict.fromkeys(self._find(p) for p in tensors if p in self._parent) or (-1,)
+        first, *others = dict.fromkeys(self._classes.find(p) for p in tensors if p in self._integers) or (-1,)
         for other in others:
-            self._parent[other] = first
+            self._classes.union(first, other)
             self._counting[first].take(self._counting.pop(other))
 
     def index(self, places: int, tensor: int, axis: int, /) -> None:
-        if places in self._parent:
+        if places in self._integers:
             self.of(places).indexed.append(self._size(tensor, axis))
 
     def number(self, result: int, tensor: int, axis: int, /) -> None:
-        if result in self._parent:
+        if result in self._integers:
             self.of(result).numbered.append(self._size(tensor, axis))
 
     def _size(self, tensor: int, axis: int) -> Dim:
@@ -114,12 +109,12 @@ class ValueClasses(Counts):
 
     def _take_apart(self, operands: Sequence[int], is_code: bool) -> None:
         for operand in operands:
-            if operand in self._parent and not isinstance(self.graph.nodes[operand].op, ops.Constant):
+            if operand in self._integers and not isinstance(self.graph.nodes[operand].op, ops.Constant):
                 self.of(operand).digits |= is_code
                 self.of(operand).divided = True
 
     def _constant(self, position: int) -> int | None:
         """The integer that fills a constant, laid out or not, or None."""
         node = self.graph.nodes[laid_out(self.graph, position)]
-        value = ops.splat(node.op) if position in self._parent and node.type.dtype.is_integer else None
+        value = ops.splat(node.op) if position in self._integers and node.type.dtype.is_integer else None
         return None if value is None else int(value)

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 import numpy as np
 
 from rewright import ops
-from rewright.analysis.meetings import Meeting, Schedule, Step, match_collectives
+from rewright.analysis.meetings import LocalNode, Meeting, Schedule, match_collectives
 from rewright.interp.collectives import simulate
 from rewright.interp.machine import ExecutionFailed as ExecutionFailed
 from rewright.interp.machine import Floating, Machine, Settle
@@ -52,7 +52,7 @@ def run_ranks(
         for rank, (graph, given, positions, own) in enumerate(zip(graphs, inputs, kept, settled, strict=True))
     ]
     for step in match_collectives(graphs) if schedule is None else schedule:
-        if isinstance(step, Step):
+        if isinstance(step, LocalNode):
             _compute(machines[step.rank], step.position)
         else:
             _meet(machines, step)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rewright import ops
-from rewright.analysis.meetings import Schedule, Step, match_collectives
+from rewright.analysis.meetings import LocalNode, Schedule, match_collectives
 from rewright.interp.collectives import simulate
 from rewright.interp.machine import Floating
 from rewright.interp.trial import Execution
@@ -58,7 +58,7 @@ class Replay:
             needed = {(r, graph.outputs[output]) for r, graph in enumerate(self._graphs) if output in graph.outputs}
             found: list[tuple[tuple[int, int], ...]] = []
             for step in reversed(self._schedule):
-                members = ((step.rank, step.position),) if isinstance(step, Step) else tuple(step.nodes)
+                members = ((step.rank, step.position),) if isinstance(step, LocalNode) else tuple(step.nodes)
                 if needed.isdisjoint(members):
                     continue
                 found.append(members)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from rewright.ir.errors import TypeMismatch
 from rewright.ir.operator import Operator
@@ -142,15 +142,3 @@ def _check(node: Node, position: int) -> Sequence[int]:
                 f"node %{position} {node.op.name} at {node.span}: operand %{operand} is not an earlier node"
             )
     return node.operands
-
-
-def share_nodes(graphs: Sequence[Graph]) -> tuple[Graph, ...]:
-    """The same programs, in which equal nodes are one object, so that comparing them takes no time.
-
-    Not so constants: 0.0 and -0.0 are equal, and different.
-    """
-    known: dict[Node, Node] = {}
-    return tuple(
-        replace(graph, nodes=tuple(known.setdefault(n, n) if n.operands else n for n in graph.nodes))
-        for graph in graphs
-    )

@@ -177,16 +177,6 @@ def chunk(run: Run, parts: int, position: int) -> Run:
     return start + low, high - low
 
 
-def texts_of(stated: str | Sequence[str]) -> list[str]:
-    """The placements or equations of a relation as a list; ``"[Shard(0), Replicate()]"``, as printed, is one of two."""
-    if not isinstance(stated, str):
-        return [str(text) for text in stated]
-    inner = stated.strip()
-    if "@" not in stated and inner.startswith("[") and inner.endswith("]"):
-        return [text.strip() for text in inner[1:-1].split(",")]
-    return [stated]
-
-
 def parse_placement(text: str) -> tuple[str, int | str]:
     """``("replicate", 0)``, ``("shard", axis)``, ``("headtail", axis)`` or ``("partial", reduction)``.
 

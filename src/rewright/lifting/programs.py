@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from rewright import ops
-from rewright.analysis.meetings import Meeting, Step
+from rewright.analysis.meetings import LocalNode, Meeting
 from rewright.claims.language import Addend, Opaque, View
 from rewright.ir.graph import Graph
 from rewright.ir.operator import Operator
@@ -424,12 +424,12 @@ class Run:
             if step is not None:
                 self.step(step)
 
-    def step(self, step: Step | Meeting) -> None:
+    def step(self, step: LocalNode | Meeting) -> None:
         """Lift one step, and write it down where there is a journal."""
         if self.journal is None:
             self._lift(step)
             return
-        places = [(step.rank, step.position)] if isinstance(step, Step) else list(step.nodes)
+        places = [(step.rank, step.position)] if isinstance(step, LocalNode) else list(step.nodes)
         nodes = [self.lifted[rank].graph.nodes[position] for rank, position in places]
         if isinstance(nodes[0].op, ops.Input):
             self._lift(step)
@@ -445,7 +445,7 @@ class Run:
         named = [(rank + self.first, position) for rank, position in places]
         self.journal.note(named, values, key, looked_into, isinstance(step, Meeting) and not received, whole[0])
 
-    def _lift(self, step: Step | Meeting) -> int | None:
+    def _lift(self, step: LocalNode | Meeting) -> int | None:
         if isinstance(step, Meeting):
             return self.lifter.meeting(step, self.lifted)
         own = self.lifted[step.rank]

@@ -16,7 +16,7 @@ SEQUENTIAL = -1
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class NodeEquation:
     """A node of one program is a value; ``unfold`` are the terms whose definitions show it."""
 
     program: int
@@ -53,7 +53,7 @@ class Repetition:
     images: tuple[tuple[int, int], ...]
 
 
-Equation = Union[Step, Meeting, Repetition]
+Equation = Union[NodeEquation, Meeting, Repetition]
 
 
 @dataclass(frozen=True, slots=True)

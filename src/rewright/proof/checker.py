@@ -24,7 +24,7 @@ from rewright.ir.placement import RankProgram
 from rewright.ir.types import TensorType
 from rewright.ops.agreement import check_agreement, communicator_of, in_equal_parts, is_posted, meets, members
 from rewright.proof.calls import check_calls
-from rewright.proof.certificate import SEQUENTIAL, Certificate, Meeting, Repetition, Step
+from rewright.proof.certificate import SEQUENTIAL, Certificate, Meeting, NodeEquation, Repetition
 from rewright.proof.compared import compared_programs
 from rewright.proof.conditions import Violated
 from rewright.proof.facts import as_fact, assumptions, why_not
@@ -143,7 +143,7 @@ class _Checker:
 
     def _equations(self) -> None:
         for number, equation in enumerate(self._certificate.equations):
-            if isinstance(equation, Step):
+            if isinstance(equation, NodeEquation):
                 used = self._step(equation, f"equation {number}")
             elif isinstance(equation, Meeting):
                 used = self._meeting(equation, f"equation {number}")
@@ -157,7 +157,7 @@ class _Checker:
 
     # --- one operator, one collective
 
-    def _step(self, step: Step, where: str) -> Used:
+    def _step(self, step: NodeEquation, where: str) -> Used:
         ledger = self._ledger
         node = self._node(step.program, step.position, where)
         where = f"{where} ({node.op.name} at %{step.position} of the {name_of(step.program)})"
@@ -263,7 +263,7 @@ class _Checker:
             raise Refused(f"{where} has another value than the tensor that was sent")
         return Used((), ())
 
-    def _receive(self, step: Step, where: str) -> int:
+    def _receive(self, step: NodeEquation, where: str) -> int:
         sender = self._sources.get((step.program, step.position))
         if sender is None:
             raise Refused(f"{where} receives what nobody sends")

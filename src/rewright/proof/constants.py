@@ -132,8 +132,9 @@ def _simplest(exact: Fraction, near: Fraction, most: int) -> Fraction | None:
 
 
 def _scalar(node: Node) -> Iterator[float]:
-    if isinstance(node.op, ops.Constant) and node.type.dtype.is_float and len(node.op.values) == 1:
-        yield float(node.op.values[0])
+    value = ops.splat(node.op)
+    if node.type.dtype.is_float and value is not None:
+        yield float(value)
 
 
 def _write_number(builder: GraphBuilder, number: Number, kind: TensorType) -> int:

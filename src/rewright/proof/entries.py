@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar, cast
@@ -42,6 +43,16 @@ def as_text(value: Any) -> str:
     if not isinstance(value, str):
         raise ValueError(f"{value!r:.40} is no text")
     return value
+
+
+def as_bytes(value: Any) -> bytes:
+    """The bytes that an entry is in base64; raises ValueError for another one."""
+    return base64.b64decode(as_text(value), validate=True)
+
+
+def encode_bytes(data: bytes) -> str:
+    """Bytes in base64, as :func:`as_bytes` reads them."""
+    return base64.b64encode(data).decode()
 
 
 def as_truth(value: Any) -> bool:

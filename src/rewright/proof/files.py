@@ -18,7 +18,7 @@ from rewright.ir.dims import Dim
 from rewright.ir.json_form import encode
 from rewright.ir.operator import Operator
 from rewright.ir.placement import Placement
-from rewright.proof.certificate import Certificate, Equation, Meeting, RangeFact, Step
+from rewright.proof.certificate import Certificate, Equation, Meeting, NodeEquation, RangeFact
 from rewright.proof.container import Form, Header
 from rewright.proof.reading import read_certificate
 from rewright.proof.rewriting.files import rewriting_table
@@ -132,7 +132,7 @@ class _Writer:
 
 
 def _equation(equation: Equation) -> list[Any]:
-    if isinstance(equation, Step):
+    if isinstance(equation, NodeEquation):
         return ["step", equation.program, equation.position, equation.value, *equation.unfold]
     if isinstance(equation, Meeting):
         return ["meeting", [list(member) for member in equation.members], equation.whole, *equation.unfold]

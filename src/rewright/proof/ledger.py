@@ -12,7 +12,7 @@ from rewright.ir.graph import Graph
 from rewright.ir.operator import Operator
 from rewright.ir.placement import RankProgram
 from rewright.ir.types import TensorType
-from rewright.proof.certificate import SEQUENTIAL, Certificate, Step
+from rewright.proof.certificate import SEQUENTIAL, Certificate, NodeEquation
 from rewright.proof.forms import Malformed
 from rewright.proof.lemma import prove
 from rewright.proof.programs import Applied, Subject
@@ -141,7 +141,7 @@ class Ledger:
                     return program, position
         return None
 
-    def step(self, step: Step, operands: Sequence[int], where: str) -> Used:
+    def step(self, step: NodeEquation, operands: Sequence[int], where: str) -> Used:
         """Verify that the operator of a step makes its value of operands; raises Refused where it is not proved."""
         graph, kinds = self.graphs[step.program + 1], self.kinds[step.program + 1]
         node = graph.nodes[step.position]

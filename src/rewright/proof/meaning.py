@@ -63,9 +63,7 @@ _COMPARISONS = {
 }
 
 
-_Layout = tuple[tuple[Union[int, tuple[Dim, ...]], ...], ...]
 _Window = Union[tuple[int, Dim, Dim], None]
-_Windows = tuple[_Window, ...]
 _Slot = Union[int, list[tuple[_Window, Dim]]]
 
 

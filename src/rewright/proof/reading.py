@@ -35,7 +35,16 @@ from rewright.ir.dims import Dim
 from rewright.ir.errors import RewrightError
 from rewright.ir.json_form import decode
 from rewright.ir.placement import Placement
-from rewright.proof.certificate import Block, Certificate, Equation, Meeting, Output, RangeFact, Repetition, Step
+from rewright.proof.certificate import (
+    Block,
+    Certificate,
+    Equation,
+    Meeting,
+    NodeEquation,
+    Output,
+    RangeFact,
+    Repetition,
+)
 from rewright.proof.entries import Entries, Entry, as_integer, as_list, as_text
 from rewright.proof.rewriting.files import rewritings_of
 from rewright.proof.rewriting.splices import Rewriting
@@ -170,7 +179,7 @@ def _equation(entry: Any) -> Equation:
     kind, *rest = as_list(entry)
     if kind == "step":
         program, position, value, *unfold = rest
-        return Step(as_integer(program), as_integer(position), as_integer(value), _numbers(unfold))
+        return NodeEquation(as_integer(program), as_integer(position), as_integer(value), _numbers(unfold))
     if kind == "meeting":
         members, whole, *unfold = rest
         number = None if whole is None else as_integer(whole)

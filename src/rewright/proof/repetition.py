@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from rewright import ops
 from rewright.ir.errors import Refused
-from rewright.proof.certificate import Equation, Meeting, Repetition, Step
+from rewright.proof.certificate import Equation, Meeting, NodeEquation, Repetition
 from rewright.proof.ledger import Images, Ledger, Used
 
 
@@ -100,6 +100,6 @@ class Repeated:
 
 
 def _positions(equation: Equation) -> Sequence[tuple[int, int, int]]:
-    if isinstance(equation, Step):
+    if isinstance(equation, NodeEquation):
         return ((equation.program, equation.position, equation.value),)
     return equation.members if isinstance(equation, Meeting) else ()

@@ -17,6 +17,7 @@ from typing import Any, cast
 from rewright import ops
 from rewright.ir.dims import Dim, SizeExpr, divide, product, symbol
 from rewright.ir.graph import Graph
+from rewright.ir.union_find import UnionFind
 from rewright.ops.base import TensorOperator
 from rewright.ops.sizes import Attributes, Axes, Sizes
 
@@ -66,7 +67,7 @@ class Places:
 
     def __init__(self) -> None:
         self._values: list[Dim] = []
-        self._parents: list[Place] = []
+        self._classes = UnionFind[Place]()
         self._fixed: set[Place] = set()
         self._equations: list[list[Term]] = []
         self._cuts: dict[tuple[Place, Dim], Place] = {}
@@ -74,11 +75,11 @@ class Places:
 
     def new(self, value: Dim) -> Place:
         """A size of its own; 0 and 1 mean something to most operators and are numbers."""
+        place = len(self._values)
         self._values.append(value)
-        self._parents.append(len(self._parents))
         if value in (0, 1):
-            self._fixed.add(self._parents[-1])
-        return self._parents[-1]
+            self._fixed.add(place)
+        return place
 
     def constant(self, value: Dim) -> Place:
         """A size that stays the number or the expression that it is."""
@@ -92,15 +93,15 @@ class Places:
 
     def same(self, first: Place, second: Place) -> None:
         """The two are one size."""
-        a, b = self._root(first), self._root(second)
+        a, b = self._classes.find(first), self._classes.find(second)
         if a != b:
-            self._parents[b] = a
+            self._classes.union(a, b)
             if b in self._fixed:
                 self._fixed.add(a)
 
     def fix(self, places: Iterable[Place]) -> None:
         """All of these stay what they are."""
-        self._fixed.update(self._root(place) for place in places)
+        self._fixed.update(self._classes.find(place) for place in places)
 
     def vanishes(self, *terms: Term) -> None:
         """A sum of products of sizes is nothing."""
@@ -207,31 +208,28 @@ class Places:
             self.same(known, own)
 
     def _known(self, places: Mapping[tuple[Any, ...], Place], whole: Place, *where: Dim) -> Place | None:
-        root = self._root(whole)
-        found = (p for (axis, *other), p in places.items() if other == [*where] and self._root(axis) == root)
+        root = self._classes.find(whole)
+        found = (p for (axis, *other), p in places.items() if other == [*where] and self._classes.find(axis) == root)
         return next(found, None)
-
-    def _root(self, place: Place) -> Place:
-        while self._parents[place] != place:
-            place = self._parents[place]
-        return place
 
     def related(self) -> list[list[Place]]:
         """The places of every equation that leaves a choice."""
-        found = [{self._root(place) for _, places in terms for place in places} for terms in self._equations]
-        return [sorted(places) for places in found if not places <= {self._root(place) for place in self._fixed}]
+        found = [{self._classes.find(place) for _, places in terms for place in places} for terms in self._equations]
+        return [
+            sorted(places) for places in found if not places <= {self._classes.find(place) for place in self._fixed}
+        ]
 
     def solved(self) -> Solution:
         """Every place as an expression in free sizes."""
-        roots = list(dict.fromkeys(map(self._root, range(len(self._parents)))))
-        fixed = set(map(self._root, self._fixed))
+        roots = list(dict.fromkeys(map(self._classes.find, range(len(self._values)))))
+        fixed = set(map(self._classes.find, self._fixed))
         known: dict[str, Dim] = {}
         taken = {name for r in fixed if isinstance(v := self._values[r], SizeExpr) for name in v.symbols()}
         own = {root: self._values[root] if root in fixed else symbol(f"place {root}") for root in roots}
         values = {str(own[root]): self._values[root] for root in roots if root not in fixed}
 
         def now(place: Place) -> Dim:
-            return substitute(own[self._root(place)], known)
+            return substitute(own[self._classes.find(place)], known)
 
         def left(terms: list[Term]) -> Dim:
             rest: Dim = 0

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from rewright.claims.language import Addend
+from rewright.claims.language import Access, Addend
 from rewright.lifting.recognition.instances import instance
-from rewright.lifting.terms.index import Access
 from rewright.lifting.terms.store import ONE, Terms
 
 HEAD = 4

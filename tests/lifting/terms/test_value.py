@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from rewright.claims.language import Addend, View
+from rewright.claims.language import Access, Addend, View
 from rewright.ir.dims import symbol
 from rewright.lifting.moves.layout import broadcast, concatenate, reshape, reverse_axis, slice_axis, tidy, transpose
-from rewright.lifting.terms.index import Access, compose, substitute
+from rewright.lifting.terms.index import compose, substitute
 from rewright.lifting.terms.store import ONE, Terms
 from rewright.lifting.terms.value import NotAView, Pieces, Value, coalesce, common_digits
 from tests.lifting.evaluate import Meaning

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import pytest
@@ -95,10 +96,42 @@ def test_a_number_that_does_something_else_is_none(make: Make) -> None:
         lambda m: m.softmax(m.of(ops.Add(), chosen(m), m.number(1e38))),
         lambda m: m.softmax(m.of(ops.Multiply(), chosen(m), m.number(1e-30))),
         lambda m: m.softmax(m.of(ops.Divide(), chosen(m), m.number(1e30))),
+        lambda m: m.of(ops.Multiply(), m.of(ops.Negate(), chosen(m)), m.number(1e-30)),
+        lambda m: m.of(ops.Add(), m.of(ops.Negate(), chosen(m)), m.number(-1e38)),
+        lambda m: m.of(ops.Multiply(), m.of(ops.Subtract(), m.scores, chosen(m)), m.number(1e-30)),
+        lambda m: m.of(ops.Subtract(), m.number(-1e38), chosen(m)),
+        lambda m: m.of(ops.Subtract(), chosen(m), m.number(-1e38)),
+        lambda m: m.of(ops.Subtract(), chosen(m), m.filling),
+        lambda m: m.of(ops.Multiply(), m.of(ops.Multiply(), chosen(m), m.number(1e-15)), m.number(1e-15)),
+        lambda m: m.of(ops.Multiply(), m.of(ops.Multiply(), chosen(m), m.number(-1.0)), m.number(1e-30)),
+        lambda m: m.of(ops.Divide(), m.scores, chosen(m)),  # small, and may be multiplied
+        lambda m: m.of(ops.Log(), m.of(ops.Negate(), chosen(m))),  # 88
+        lambda m: m.of(ops.Rsqrt(), m.of(ops.Abs(), chosen(m))),
+        lambda m: m.of(ops.Sine(), chosen(m)),
+        lambda m: m.of(ops.Compare("EQ"), chosen(m), m.number(-math.inf)),
+        lambda m: m.of(ops.Compare("EQ"), chosen(m), m.number(LOWEST)),  # which is not taken for infinite itself
+        lambda m: m.of(ops.Convert(DType.I64), chosen(m)),
     ],
 )
-def test_the_most_negative_number_must_not_meet_one_of_its_kind(make: Make) -> None:
+def test_no_usual_number_may_be_made_of_the_most_negative_one(make: Make) -> None:
     assert "may be another number" in reason(LOWEST, make)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda m: m.of(ops.Negate(), chosen(m)),
+        lambda m: m.of(ops.Subtract(), m.scores, m.of(ops.Abs(), chosen(m))),
+        lambda m: m.of(ops.Exponential(), m.of(ops.Multiply(), chosen(m), m.number(0.125))),
+        lambda m: m.of(ops.Multiply(), m.of(ops.Tanh(), chosen(m)), m.number(1e-30)),
+        lambda m: m.of(ops.Compare("GT"), chosen(m), m.number(-1e38)),
+        lambda m: m.of(ops.Compare("EQ"), chosen(m), m.filling),
+        lambda m: m.of(ops.Multiply(), chosen(m), m.scores),
+        lambda m: m.of(ops.Maximum(), chosen(m), m.number(-1e38)),
+    ],
+)
+def test_what_is_infinite_or_the_same_for_both_is_fine(make: Make) -> None:
+    assert reason(LOWEST, make) == ""
 
 
 def test_other_things_that_are_taken_are_not_asked() -> None:

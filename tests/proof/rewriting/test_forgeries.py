@@ -208,6 +208,23 @@ def test_rounding_does_not_lead_anywhere() -> None:
     assert "again and again" in refused(scaled(0.1), scaled(value), *before(*steps))
 
 
+@pytest.mark.parametrize(
+    "turned", [lambda b, _, low: b.add(ops.Negate(), low), lambda b, x, low: b.add(ops.Subtract(), x, low)]
+)
+def test_the_most_negative_number_is_no_infinity_once_it_is_positive(turned: Callable[[Build, int, int], int]) -> None:
+    """``exp(-1e-38 * 3.4e38)`` is 0.03, and was accepted as zero: only what it was added to was looked at."""
+    lowest = -3.4028234663852886e38
+
+    def power(b: Build, low: int) -> int:
+        small = b.add(ops.Multiply(), turned(b, b.x("x"), low), b.c(1e-38))
+        return b.add(ops.Exponential(), b.add(ops.Negate(), small))
+
+    left, right = graph(lambda b: power(b, b.c(lowest))), graph(lambda b: (b.x("x"), b.c(0.0))[1])
+    infinite = Lemma("", graph(lambda b: b.c(-math.inf)), graph(lambda b: b.c(lowest)), NUMBERS)
+    why = refused(left, right, *before(stage((of(left, "constant"), infinite, {}))))
+    assert "most negative number" in why
+
+
 @pytest.mark.parametrize("kind", [F, I64, TRUTH])
 @pytest.mark.parametrize(
     "known",

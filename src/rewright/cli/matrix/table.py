@@ -102,10 +102,10 @@ def _claims(
                 mesh=mesh,
                 version=version,
                 folder=str(versions[version].resolve()),
-                sequential=_fill(f"{where}.sequential", sequential, words),
-                distributed=tuple(_fill(f"{where}.distributed", text, words) for text in distributed),
+                sequential=_put_words(f"{where}.sequential", sequential, words),
+                distributed=tuple(_put_words(f"{where}.distributed", text, words) for text in distributed),
                 axes=meshes[mesh],
-                relations=_fill(f"{where}.relations", relations, words),
+                relations=_put_words(f"{where}.relations", relations, words),
                 backward=entries.get("backward", False),
                 symbolic=tuple(symbolic),
                 budget=None if budget is None else float(budget),
@@ -128,7 +128,7 @@ def _texts(where: str, found: object, empty: bool = False) -> list[str]:
     return [str(entry) for entry in entries]
 
 
-def _fill(where: str, text: str, words: Mapping[str, str]) -> str:
+def _put_words(where: str, text: str, words: Mapping[str, str]) -> str:
     """The text with ``{mesh}``, ``{version}``, ``{model}`` and ``{ranks}`` filled in."""
 
     def word(found: re.Match[str]) -> str:

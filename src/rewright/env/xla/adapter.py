@@ -42,7 +42,7 @@ _STOPPED = "rewright has the module and stops before code generation"
 
 
 @dataclass(frozen=True)
-class Step:
+class PassResult:
     """A module after a pass of a pipeline changed it; the first of a trace is the module before all passes."""
 
     pipeline: str
@@ -229,14 +229,14 @@ class Adapter:
             raise RewrightError("XLA ended its passes without a module; the hook was not called")
         return self._captured
 
-    def trace(self, proto: bytes, disabled: str, only: str = ".*") -> tuple[list[Step], bytes]:
+    def trace(self, proto: bytes, disabled: str, only: str = ".*") -> tuple[list[PassResult], bytes]:
         """The module before all passes and after every pass that changed it, and the module at the end."""
         steps = self._dump(lambda flags: self._compile(self._entrance(proto), "capture", **flags), disabled, only)
         if self._captured is None or not steps:
             raise RewrightError("XLA ended its passes without a module; the hook was not called")
         return steps, self._captured
 
-    def _dump(self, compile: Callable[[dict[str, Any]], Any], disabled: str, only: str) -> list[Step]:
+    def _dump(self, compile: Callable[[dict[str, Any]], Any], disabled: str, only: str) -> list[PassResult]:
         """What a compilation dumps, given the flags to dump it."""
         folder = tempfile.mkdtemp(prefix="rewright-", dir="/dev/shm" if os.path.isdir("/dev/shm") else None)
         try:
@@ -253,7 +253,7 @@ class Adapter:
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
-    def gpu_trace(self, proto: bytes, target: str, disabled: str, only: str = ".*") -> tuple[list[Step], str]:
+    def gpu_trace(self, proto: bytes, target: str, disabled: str, only: str = ".*") -> tuple[list[PassResult], str]:
         """The same of XLA:GPU for a device that need not be there, and what stopped code generation, if anything did.
 
         ``target`` is a GpuTargetConfigProto in text form.
@@ -281,9 +281,9 @@ class Adapter:
             self._plugin = Plugin(cuda_plugin())
         return self._plugin
 
-    def _read_dump(self, folder: str) -> list[Step]:
-        start: list[Step] = []
-        steps: list[Step] = []
+    def _read_dump(self, folder: str) -> list[PassResult]:
+        start: list[PassResult] = []
+        steps: list[PassResult] = []
         for name in sorted(os.listdir(folder)):
             found = _DUMP_NAME.match(name)
             if found is None and not name.endswith(_START):
@@ -291,9 +291,9 @@ class Adapter:
             with open(os.path.join(folder, name), "rb") as file:
                 module = blob(read_fields(file.read()), MODULE)
             if found is None:
-                start.append(Step("", "start", module))
+                start.append(PassResult("", "start", module))
             else:
-                steps.append(Step(found["pipeline"], found["after"], module))
+                steps.append(PassResult(found["pipeline"], found["after"], module))
         return start + steps
 
     # --- Enzyme-JAX

@@ -107,13 +107,13 @@ def _match(key: str, text: str, left: Graph, right: RankProgram) -> Iterator[Def
             continue
         matching = [n for n in names if n == pattern or fnmatchcase(n, pattern)]
         for name in matching:
-            yield Definition("right" if own == "right" else "left", name, _fill(pattern, name, text), rank)
+            yield Definition("right" if own == "right" else "left", name, _put_stars(pattern, name, text), rank)
         if matching:
             return
     raise RewrightError(f"relation {key!r} matches no input of either program; see their inputs")
 
 
-def _fill(pattern: str, name: str, text: str) -> str:
+def _put_stars(pattern: str, name: str, text: str) -> str:
     """The expression with its stars replaced by what the stars of the pattern matched.
 
     With one star in the pattern every star between dots is that one; else they are taken in order.

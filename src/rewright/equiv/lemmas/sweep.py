@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from rewright import ops
-from rewright.analysis.meetings import Step
+from rewright.analysis.meetings import LocalNode
 from rewright.blame.cones import LARGEST, Cone, Cutter
 from rewright.blame.layouts import Layout, Numbers
 from rewright.equiv.inputs.alignment import fits
@@ -99,7 +99,7 @@ class Sweep:
         for position, node in enumerate(self.right.nodes):
             if deadline is not None and time.monotonic() >= deadline:
                 break
-            self._run.step(Step(0, position))
+            self._run.step(LocalNode(0, position))
             value = self.lifted.values[position]
             if self._is_strange(value, node):
                 splice = self._merge(position, prover, found)

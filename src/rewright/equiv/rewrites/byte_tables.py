@@ -70,8 +70,8 @@ def _tables(graph: Graph) -> dict[int, _Table]:
     found: dict[int, _Table] = {}
     numbers: dict[int, Array] = {}
     for position, node in enumerate(graph.nodes):
-        if isinstance(node.op, ops.Constant) and len(node.op.values) == 1:
-            numbers[position] = np.array(node.op.values, array_dtype(node.type.dtype))
+        if (value := ops.splat(node.op)) is not None:
+            numbers[position] = np.array([value], array_dtype(node.type.dtype))
         elif isinstance(node.op, ops.View) and node.operands[0] in numbers:
             numbers[position] = numbers[node.operands[0]]
         elif isinstance(node.op, ops.Gather):

@@ -70,7 +70,7 @@ def _mask(draft: Draft, filled: Mapping[int, float]) -> Draft:
         if position in filled:
             return builder.add(ops.Constant(node.type, (-math.inf,)))
         if isinstance(node.op, ops.Constant) and (is_lowest(node) or _is_mask(node)):
-            return _fill(builder, node.type, tuple(as_infinity(v, node.type.dtype) for v in node.op.values))
+            return _write_constant(builder, node.type, tuple(as_infinity(v, node.type.dtype) for v in node.op.values))
         if isinstance(node.op, ops.Constant) and _is_choice(node):
             return _spread(builder, node.type, node.op.values)
         return None
@@ -102,7 +102,7 @@ def _spread(builder: GraphBuilder, kind: TensorType, values: Sequence[float | in
     return made if small.shape == whole.shape else builder.add(ops.BroadcastInDim(kind.shape, kept), made)
 
 
-def _fill(builder: GraphBuilder, kind: TensorType, values: tuple[float | int | bool, ...]) -> int:
+def _write_constant(builder: GraphBuilder, kind: TensorType, values: tuple[float | int | bool, ...]) -> int:
     """A constant; a table of zero and minus infinity as a choice between both."""
     if set(values) != {0.0, -math.inf}:
         return builder.add(ops.Constant(kind, values))
@@ -171,7 +171,8 @@ def _number(builder: GraphBuilder, position: int) -> float | None:
     node = builder.node(position)
     while isinstance(node.op, ops.View | ops.Convert):
         node = builder.node(node.operands[0])
-    return float(node.op.values[0]) if isinstance(node.op, ops.Constant) and len(node.op.values) == 1 else None
+    value = ops.splat(node.op)
+    return None if value is None else float(value)
 
 
 # --- numbers made of numbers
@@ -391,10 +392,9 @@ def _is_simple(value: float) -> float | None:
 
 
 def _numbers(node: Node) -> Iterable[float]:
-    if isinstance(node.op, ops.Constant) and node.type.dtype.is_float and len(node.op.values) == 1:
-        value = float(node.op.values[0])
-        if math.isfinite(value) and value != int(value):
-            yield value
+    value = ops.splat(node.op)
+    if value is not None and node.type.dtype.is_float and math.isfinite(value) and value != int(value):
+        yield float(value)
 
 
 def _representatives(numbers: Sequence[float]) -> dict[float, float]:
@@ -418,7 +418,7 @@ def _tables(
     known: dict[TensorType, list[tuple[float | int | bool, ...]]] = {}
     for graph in graphs:
         for node in graph.nodes:
-            if not isinstance(node.op, ops.Constant) or len(node.op.values) == 1 or not node.type.dtype.is_float:
+            if not isinstance(node.op, ops.Constant) or not ops.is_table(node.op) or not node.type.dtype.is_float:
                 continue
             values = node.op.values
             if values in found:

@@ -30,10 +30,7 @@ SHOWN = (
     "is another one on random inputs"
 )
 
-MET = (
-    "a number that masks are filled with does not do what -infinity does: at {0} it meets a number that is as large, "
-    "or as small"
-)
+MET = "a number that masks are filled with does not do what -infinity does: at {0} a usual number may be made of it"
 UNSEEN = "a number that masks are filled with may not do what -infinity does: programs cannot be run with both ({0})"
 
 
@@ -70,11 +67,9 @@ def value_doubt(twin: Twin | Unsupported) -> str:
 def lowest_doubt(graphs: Sequence[Graph]) -> str:
     """Why the most negative number of a type is not minus infinity in programs as they are written; else empty."""
     for graph in graphs:
-        program = Program(graph)
-        for lowest in [position for position, node in enumerate(graph.nodes) if is_lowest(node)]:
-            place = meeting(program, lowest)
-            if place is not None:
-                return MET.format(graph.nodes[place].span)
+        place = meeting(Program(graph), [position for position, node in enumerate(graph.nodes) if is_lowest(node)])
+        if place is not None:
+            return MET.format(graph.nodes[place].span)
     return ""
 
 

@@ -51,12 +51,9 @@ def _is_added(graph: Graph, constant: int) -> bool:
 
 def _fillings(graph: Graph) -> dict[int, float]:
     low = {
-        position: float(node.op.values[0])
+        position: float(value)
         for position, node in enumerate(graph.nodes)
-        if isinstance(node.op, ops.Constant)
-        and node.type.dtype.is_float
-        and len(node.op.values) == 1
-        and node.op.values[0] <= HIGHEST
+        if node.type.dtype.is_float and (value := ops.splat(node.op)) is not None and value <= HIGHEST
     }
     if not low:
         return {}

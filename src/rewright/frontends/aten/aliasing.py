@@ -15,16 +15,16 @@ from rewright.frontends.aten.views import (
     MemoryStep,
     ReshapeStep,
     SliceStep,
-    Step,
     TransposeStep,
     UnsqueezeStep,
+    ViewStep,
     WindowStep,
 )
 from rewright.ir.dims import Dim, Shape, at_most, divide
 from rewright.ir.errors import UnsupportedOperator
 
 TABLE = Table()
-Steps = tuple[Step, ...]
+Steps = tuple[ViewStep, ...]
 _MOST_PIECES = 65_536
 
 

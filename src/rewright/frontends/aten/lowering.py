@@ -8,7 +8,7 @@ from typing import Any, cast
 from rewright.frontends.aten import tables
 from rewright.frontends.aten.call import Call
 from rewright.frontends.aten.context import Context, Value
-from rewright.frontends.aten.views import Step, Tensor
+from rewright.frontends.aten.views import Tensor, ViewStep
 from rewright.ir.errors import RewrightError, TypeMismatch, UnsupportedOperator
 from rewright.ir.types import SourceSpan
 from rewright.ops.reference import building as rb
@@ -116,7 +116,7 @@ class Lowering:
             return tuple(self._seen(call, source, chain) for chain in steps)
         return self._seen(call, source, steps)
 
-    def _seen(self, call: Call, source: Tensor, steps: tuple[Step, ...]) -> Tensor:
+    def _seen(self, call: Call, source: Tensor, steps: tuple[ViewStep, ...]) -> Tensor:
         """An alias where the operator gives one, else a tensor of its own."""
         found = source
         for step in steps:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from rewright import ops
 from rewright.frontends.aten import aliasing
 from rewright.frontends.aten.context import Context, Operand, Table, Value
-from rewright.frontends.aten.views import DiagonalStep, SliceStep, Step
+from rewright.frontends.aten.views import DiagonalStep, SliceStep, ViewStep
 from rewright.ir.dims import Dim, Shape
 from rewright.ops.reference import building as rb
 
@@ -45,7 +45,7 @@ def copy(c: Context, x: Value, source: Value, *_: object) -> int:
     return copy_(c, x, source)
 
 
-def _write(c: Context, x: Value, steps: Sequence[Step], source: Value) -> int:
+def _write(c: Context, x: Value, steps: Sequence[ViewStep], source: Value) -> int:
     """``x`` with the view at the end of ``steps`` replaced."""
     bases = [x.position]
     for step in steps:

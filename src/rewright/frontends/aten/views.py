@@ -19,7 +19,7 @@ from rewright.ops.reference import building as rb
 from rewright.ops.reference import indexing
 
 
-class Step(Protocol):
+class ViewStep(Protocol):
     """One aliasing operator."""
 
     def read(self, b: GraphBuilder, base: int) -> int:
@@ -232,7 +232,7 @@ class Tensor:
 
     __slots__ = ("_position", "_version", "parent", "step", "storage")
 
-    def __init__(self, storage: Storage, parent: Tensor | None = None, step: Step | None = None) -> None:
+    def __init__(self, storage: Storage, parent: Tensor | None = None, step: ViewStep | None = None) -> None:
         self.storage = storage
         self.parent = parent
         self.step = step
@@ -244,7 +244,7 @@ class Tensor:
         """A tensor with a storage of its own."""
         return Tensor(Storage(position))
 
-    def view(self, step: Step) -> Tensor:
+    def view(self, step: ViewStep) -> Tensor:
         """An alias seen through one more step."""
         return Tensor(self.storage, self, step)
 

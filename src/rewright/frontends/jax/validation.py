@@ -71,7 +71,7 @@ def _compare(graph: Graph, traced: Traced, arguments: Any) -> float:
     failure: tuple[str, Difference] | None = None
     for seed in _SEEDS:
         inputs = _inputs(draws, graph, seed)
-        filled = _fill(leaves, traced, inputs)
+        filled = _with_values(leaves, traced, inputs)
         try:
             args, kwargs = jax.tree.unflatten(structure, filled)
             expected: Sequence[Any] = jax.tree.leaves(compiled(*args, **kwargs))
@@ -139,7 +139,7 @@ def _inputs(draws: Draws, graph: Graph, seed: int) -> dict[str, Array]:
     return draws.draw(seed, seed)
 
 
-def _fill(leaves: Sequence[Any], traced: Traced, inputs: Mapping[str, Array]) -> list[Any]:
+def _with_values(leaves: Sequence[Any], traced: Traced, inputs: Mapping[str, Array]) -> list[Any]:
     """The arguments with drawn values; what the program does not read is zero."""
     found = [np.zeros(leaf.shape, leaf.dtype) if hasattr(leaf, "shape") else leaf for leaf in leaves]
     for place, name in zip(traced.kept, traced.inputs, strict=True):

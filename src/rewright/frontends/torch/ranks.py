@@ -13,6 +13,7 @@ from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.distributed.device_mesh import DeviceMesh
 
 from rewright.frontends import fitting
+from rewright.frontends.ranks import share_nodes
 from rewright.frontends.torch import forks, waiting
 from rewright.frontends.torch.capture import with_metadata
 from rewright.frontends.torch.fakes import Dynamic
@@ -30,7 +31,7 @@ from rewright.frontends.torch.waiting import Waits
 from rewright.frontends.torch.world import as_rank, groups, without_network
 from rewright.frontends.validation.record import Validation, join_validations
 from rewright.ir.errors import CaptureError, RewrightError
-from rewright.ir.graph import Graph, share_nodes
+from rewright.ir.graph import Graph
 from rewright.ir.placement import Mesh, Placement, RankProgram
 
 Build = Callable[[DeviceMesh], Any]

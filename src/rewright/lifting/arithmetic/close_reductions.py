@@ -7,9 +7,9 @@ from functools import partial
 from math import prod
 from typing import cast
 
-from rewright.claims.language import Add, Addend, Apply, Content, Fold, Guard, Ranged, Take, applies
+from rewright.claims.language import Access, Add, Addend, Apply, Content, Fold, Guard, Ranged, Take, applies
 from rewright.ir.dims import Dim
-from rewright.lifting.terms.index import Access, compose, identity, rename, variables_in
+from rewright.lifting.terms.index import compose, identity, rename, variables_in
 from rewright.lifting.terms.regions import End, Range, Region, add, covers, single
 from rewright.lifting.terms.store import ONE, Named, Operand, Terms
 from rewright.lifting.terms.value import Parts
@@ -18,7 +18,7 @@ Facts = Callable[[int], Region | None]
 """The set that the values of an integer term are known to lie in, where it is known."""
 
 
-class Filler:
+class FoldCloser:
     """Replaces open folds by ranged ones and rebuilds what is above them, each term once."""
 
     def __init__(self, terms: Terms, allowed: Facts) -> None:
@@ -30,15 +30,15 @@ class Filler:
         """Rebuild every term anew from here on."""
         self._memo.clear()
 
-    def fill(self, addend: Addend) -> Addend:
+    def close(self, addend: Addend) -> Addend:
         """The addend with the regions of its parts written into its term."""
         if not addend.parts:
             return addend
-        with self._terms.over(None):  # what is filled has variables of its own
-            inner = self._fill(addend.term, addend.parts)
+        with self._terms.over(None):  # what is closed has variables of its own
+            inner = self._close_inside(addend.term, addend.parts)
         return Addend(addend.coefficient * inner.coefficient, inner.term, compose(inner.access, addend.access), ())
 
-    def _fill(self, term: int, parts: Parts) -> Addend:
+    def _close_inside(self, term: int, parts: Parts) -> Addend:
         terms = self._terms
         wanted = tuple((hole, region) for hole, region in parts if hole in terms.open[term])
         if not wanted:
@@ -51,12 +51,12 @@ class Filler:
     def _rebuild(self, term: int, regions: dict[int, Region], parts: Parts) -> Addend:
         terms = self._terms
         if term in regions:
-            return self._close(term, regions[term])
+            return self._close_fold(term, regions[term])
         label, children = terms.label(term), terms.children(term)
         if isinstance(label, Ranged):
             return self._rebuild_ranged(term, parts)
-        filled = zip([self._fill(child, parts) for child in children], terms.accesses(term), strict=True)
-        inner = [Addend(child.coefficient, child.term, compose(child.access, access)) for child, access in filled]
+        closed = zip([self._close_inside(child, parts) for child in children], terms.accesses(term), strict=True)
+        inner = [Addend(child.coefficient, child.term, compose(child.access, access)) for child, access in closed]
         if isinstance(label, Add):
             return terms.remake(term, inner)
         scale = prod((child.coefficient for child in inner), start=ONE)
@@ -81,7 +81,7 @@ class Filler:
         terms = self._terms
         region, hole = terms.region(term), terms.children(term)[0]
         label, children = terms.label(hole), terms.children(hole)
-        body = self._fill(children[-1], parts)
+        body = self._close_inside(children[-1], parts)
         if isinstance(label, Guard):
             accesses = terms.accesses(hole)
             value: Operand = (children[0], accesses[0])
@@ -132,7 +132,7 @@ class Filler:
                 operand = self._terms.multiply([operand, (self._terms.size(length), ())])
         return Addend(coefficient, *operand)
 
-    def _close(self, hole: int, region: Region) -> Addend:
+    def _close_fold(self, hole: int, region: Region) -> Addend:
         terms = self._terms
         if isinstance(terms.label(hole), Guard):
             body = self.drop_guard(hole, region)

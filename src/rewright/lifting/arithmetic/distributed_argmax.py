@@ -10,32 +10,28 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from itertools import accumulate
-from typing import NamedTuple, Union, cast
+from typing import NamedTuple, cast
 
 from rewright import ops
-from rewright.claims.language import Add, Addend, Opaque, View
+from rewright.claims.language import Add, Addend, Index, Opaque, View
 from rewright.ir.dims import Dim
 from rewright.ir.types import DType, TensorType
 from rewright.lifting.arithmetic.reduction import reduce
 from rewright.lifting.moves.layout import concatenate, reshape, slice_axis, tidy, transpose
 from rewright.lifting.recognition.unit_axes import plain
 from rewright.lifting.terms.algebra import Algebra
-from rewright.lifting.terms.index import Index, compose
+from rewright.lifting.terms.index import compose
 from rewright.lifting.terms.store import ONE
 from rewright.lifting.terms.value import Digits, NotAView, Pieces, Value
 
-Ranked = Union[ops.TopK, ops.Sort]
-Apply = Callable[[Ranked, Value, TensorType, TensorType], Value]
+Apply = Callable[[ops.Ordering, Value, TensorType, TensorType], Value]
 """The value of an operator on an operand, given the types of operand and result."""
-_Layout = tuple[tuple[Union[int, Digits], ...], ...]
-"""For every axis of every operand the axis of the result that it is read at, or its digits."""
-_Windows = tuple[tuple[int, Dim, Dim] | None, ...]
 
 
 class Found(NamedTuple):
     """A place of the largest along the last axis of a tensor, which an operator gives, and what was added to it."""
 
-    op: Ranked
+    op: ops.Ordering
     tensor: View
     dtype: DType
     added: Fraction
@@ -117,10 +113,10 @@ def _whole(algebra: Algebra, several: Sequence[Found], which: Found, apply: Appl
     return algebra.add([found, algebra.constant(found.dims, added)], [ONE, ONE]) if added else found
 
 
-def _place(apply: Apply, op: Ranked, value: Value, dtype: DType) -> Value:
+def _place(apply: Apply, op: ops.Ordering, value: Value, dtype: DType) -> Value:
     """The first place that an operator gives along the last axis of a value."""
     rank = len(value.shape)
-    axis = op.dimension % rank if isinstance(op, ops.Sort) else rank - 1
+    axis = op.along(rank)
     order = list(range(rank - 1))
     moved = tidy(transpose(value, [*order[:axis], rank - 1, *order[axis:]]))
     shape = moved.shape if isinstance(op, ops.Sort) else (*moved.shape[:-1], 1)
@@ -146,7 +142,7 @@ def _largest_of(algebra: Algebra, part: Value, batch: tuple[Dim, ...]) -> Found 
     op = label.op
     if op != ops.TopK(1, "indices") and not (isinstance(op, ops.Sort) and op.descending and op.result == "indices"):
         return None
-    op, kind = cast("Ranked", op), label.kinds[0]
+    op, kind = cast("ops.Ordering", op), label.kinds[0]
     tensor = _operand(algebra, op, row.dims, rest[0])
     return None if tensor is None else Found(op, tensor, DType.F32 if kind == "float" else DType(kind), added)
 
@@ -169,12 +165,12 @@ def _number(algebra: Algebra, addend: Addend) -> int | None:
     return low if addend.term == algebra.terms.index and isinstance(low, int) and not strides else None
 
 
-def _operand(algebra: Algebra, op: Ranked, dims: tuple[Digits, ...], addend: Addend) -> View | None:
+def _operand(algebra: Algebra, op: ops.Ordering, dims: tuple[Digits, ...], addend: Addend) -> View | None:
     """The tensor that was looked at along one axis, that axis last, at the batch axes of a view of these digits."""
     applied = cast("Opaque", algebra.terms.look_into(addend.term))
     own, windows, accesses = applied.own, applied.windows, applied.accesses
     axes = list(applied.layout[0])
-    looked_at = axes.pop(op.dimension if isinstance(op, ops.Sort) else -1)
+    looked_at = axes.pop(op.axis)
     count = sum(map(len, dims))
     if own != 1 or isinstance(looked_at, int) or not all(isinstance(axis, int) for axis in axes):
         return None

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 
 from rewright import ops
-from rewright.claims.language import Addend, View, applies
+from rewright.claims.language import Access, Addend, View, applies
 from rewright.ir.operator import Operator
 from rewright.ir.types import TensorType
 from rewright.lifting.arithmetic.functions import function, of_term
@@ -17,7 +17,7 @@ from rewright.lifting.recognition.shifts import exponential_of, fraction, invers
 from rewright.lifting.recognition.signs import is_positive, under_mask
 from rewright.lifting.terms import regions
 from rewright.lifting.terms.algebra import Algebra
-from rewright.lifting.terms.index import Access, compose
+from rewright.lifting.terms.index import compose
 from rewright.lifting.terms.store import ONE, Operand, Terms
 
 MINUS_ONE = Fraction(-1)

@@ -9,13 +9,13 @@ from itertools import combinations, product
 from math import gcd
 from typing import TYPE_CHECKING
 
-from rewright.claims.language import Add, Addend, View
+from rewright.claims.language import Add, Addend, Index, View
 from rewright.ir.dims import Dim
 from rewright.lifting.arithmetic.roots import in_pairs, squared_root
 from rewright.lifting.masks.positions import factors_of
 from rewright.lifting.recognition.instances import instance
 from rewright.lifting.recognition.shifts import within_sums
-from rewright.lifting.terms.index import Index, at_zero, compose, magnitude, rename, variables_in
+from rewright.lifting.terms.index import at_zero, compose, magnitude, rename, variables_in
 from rewright.lifting.terms.value import Digits
 
 if TYPE_CHECKING:
@@ -113,21 +113,21 @@ def _widen(algebra: Algebra, dims: tuple[Digits, ...], sources: Sequence[Addend]
     return None
 
 
-_Step = tuple[int, int, int]
+_Progression = tuple[int, int, int]
 
 
 def _both_ways(
-    mine: Sequence[_Step], others: Sequence[_Step]
-) -> Iterator[tuple[Sequence[_Step], Sequence[_Step], int]]:
+    mine: Sequence[_Progression], others: Sequence[_Progression]
+) -> Iterator[tuple[Sequence[_Progression], Sequence[_Progression], int]]:
     """One index of either factor, or of both alike, and where in a step it begins."""
     yield from (((one,), (), one[2]) for one in mine)
     yield from (((), (one,), one[2]) for one in others)
     yield from (((one,), (other,), one[2]) for one, other in product(mine, others) if one[1:] == other[1:])
 
 
-def _steps(addend: Addend) -> list[_Step]:
+def _steps(addend: Addend) -> list[_Progression]:
     """The indices that leave elements out: their places, how far apart what they read is, and where it begins."""
-    found: list[_Step] = []
+    found: list[_Progression] = []
     for place, (low, strides) in enumerate(addend.access):
         sizes = [stride for _, stride in strides if isinstance(stride, int)]
         step = gcd(*sizes)
@@ -136,7 +136,7 @@ def _steps(addend: Addend) -> list[_Step]:
     return found
 
 
-def _stretch(addend: Addend, steps: Sequence[_Step], fresh: int) -> Addend:
+def _stretch(addend: Addend, steps: Sequence[_Progression], fresh: int) -> Addend:
     """An addend with a variable that reads what lies between the elements that an index reads."""
     access = list(addend.access)
     for place, _, first in steps:

@@ -8,7 +8,7 @@ from fractions import Fraction
 from itertools import combinations
 
 from rewright import ops
-from rewright.claims.language import Addend, Ranged, View, applies, folds
+from rewright.claims.language import Access, Addend, Index, Ranged, View, applies, folds
 from rewright.ir.dims import Dim, SizeExpr, divide
 from rewright.ir.types import DType
 from rewright.lifting.arithmetic.functions import function
@@ -20,7 +20,7 @@ from rewright.lifting.recognition.shifts import standing
 from rewright.lifting.recognition.unit_axes import open_axes, plain, plain_view, recognise
 from rewright.lifting.terms import regions
 from rewright.lifting.terms.algebra import Algebra, align
-from rewright.lifting.terms.index import Access, Index, at_zero, rename, variables_in
+from rewright.lifting.terms.index import at_zero, rename, variables_in
 from rewright.lifting.terms.store import ONE, Folded, Operand, in_order
 from rewright.lifting.terms.value import (
     Digits,
@@ -260,7 +260,7 @@ def _whole(algebra: Algebra, total: View) -> View:
     """A sum with its folds closed, where that is a term of the sequential program, and it is none with them open."""
     if algebra.sequential or not any(a.parts for a in total.addends) or algebra.is_familiar(total):
         return total
-    closed = algebra.settle(total.dims, [algebra.filler.fill(a) for a in total.addends])
+    closed = algebra.settle(total.dims, [algebra.folds.close(a) for a in total.addends])
     (one, *others) = closed.addends or total.addends
     return closed if not others and one.term < algebra.horizon else total
 
@@ -302,7 +302,7 @@ def _extreme(algebra: Algebra, kind: str, views: Sequence[View]) -> View:
         else:
             members.append((term, access))
     for (hole, access), several in parts.items():
-        done = algebra.filler.fill(algebra.part(ONE, hole, regions.union(several), access))
+        done = algebra.folds.close(algebra.part(ONE, hole, regions.union(several), access))
         members.append(terms.freeze(done))
     first, *rest = in_order(list(dict.fromkeys(members or lowest)))
     for member in rest:

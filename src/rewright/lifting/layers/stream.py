@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rewright import ops
-from rewright.analysis.meetings import Meeting, Schedule, Step, match_collectives
+from rewright.analysis.meetings import LocalNode, Meeting, Schedule, match_collectives
 from rewright.ir.graph import Graph, Node
 
 Integers = npt.NDArray[np.int64]
@@ -32,7 +32,7 @@ class Stream:
     A meeting is one entry for each of its members, one behind the other.
     """
 
-    steps: tuple[Step | Meeting | None, ...]
+    steps: tuple[LocalNode | Meeting | None, ...]
     """The step that an entry starts; None for the members of a meeting but the first."""
     kinds: Integers
     """Equal for entries of equal operators on equal types in the same program."""
@@ -72,7 +72,7 @@ class Stream:
 
 def stream(graphs: Sequence[Graph], schedule: Schedule) -> Stream:
     """The nodes of the programs in the order of a schedule."""
-    steps: list[Step | Meeting | None] = []
+    steps: list[LocalNode | Meeting | None] = []
     names: dict[object, int] = {}
     kinds: list[int] = []
     inputs: list[bool] = []
@@ -111,7 +111,7 @@ def lockstep(steps: Schedule, programs: int) -> Schedule:
     clock = [0] * programs
     times: list[tuple[int, int]] = []
     for step in steps:
-        if isinstance(step, Step):
+        if isinstance(step, LocalNode):
             clock[step.rank] += 1
             times.append((clock[step.rank], step.rank))
             continue
@@ -123,12 +123,12 @@ def lockstep(steps: Schedule, programs: int) -> Schedule:
 
 
 _Place = tuple[int, int]
-_Entry = tuple[Step | Meeting | None, list[_Place], _Place, object]
+_Entry = tuple[LocalNode | Meeting | None, list[_Place], _Place, object]
 
 
-def _entries(graphs: Sequence[Graph], step: Step | Meeting) -> list[_Entry]:
+def _entries(graphs: Sequence[Graph], step: LocalNode | Meeting) -> list[_Entry]:
     """The entries of a step: what starts there, the places it reads, its own place, and its kind."""
-    if isinstance(step, Step):
+    if isinstance(step, LocalNode):
         node = graphs[step.rank].nodes[step.position]
         kind = _kind(graphs[step.rank], node, step.rank)
         return [(step, [(step.rank, p) for p in node.operands], (step.rank, step.position), kind)]
@@ -226,7 +226,7 @@ def walk(graphs: Sequence[Graph], *, alone: bool) -> Walk:
 
 def schedule_of(graphs: Sequence[Graph], *, alone: bool) -> Schedule:
     """The order of the nodes of a program alone, or of ranks that meet."""
-    return [Step(0, position) for position in range(len(graphs[0].nodes))] if alone else match_collectives(graphs)
+    return [LocalNode(0, position) for position in range(len(graphs[0].nodes))] if alone else match_collectives(graphs)
 
 
 class Walks:
@@ -279,7 +279,7 @@ def _close(entries: Stream, owner: npt.NDArray[np.bool_], wanted: Sequence[int])
         read = _read(entries, entry)
         if (
             owner[entry]
-            or not isinstance(entries.steps[entry], Step)
+            or not isinstance(entries.steps[entry], LocalNode)
             or not all(free.get(other, True) for other in read)
         ):
             free[entry] = False

@@ -7,10 +7,10 @@ from fractions import Fraction
 from math import ceil, floor
 from typing import cast
 
-from rewright.claims.language import Fold, Ranged, folds
+from rewright.claims.language import Access, Fold, Ranged, folds
 from rewright.lifting.masks.positions import Ranges, affine, boxes, ranges_of
 from rewright.lifting.terms import regions
-from rewright.lifting.terms.index import Access, compose, identity
+from rewright.lifting.terms.index import compose, identity
 from rewright.lifting.terms.regions import Region
 from rewright.lifting.terms.store import Operand, Terms
 

@@ -84,7 +84,7 @@ class Guards:
         if not region:
             return Addend(Fraction(0), self._terms.one, ())
         hole, access = self._terms.guard(value, (self._terms.one, ()))
-        return self._algebra.filler.fill(Addend(ONE, hole, access, ((hole, region),)))
+        return self._algebra.folds.close(Addend(ONE, hole, access, ((hole, region),)))
 
     def assume(self, value: Operand, region: Region, view: View) -> View:
         """The view as it is where ``value`` lies in the region: guards inside that test the same value are decided."""
@@ -199,10 +199,10 @@ class Guards:
         if not self._algebra.sequential and hole >= self._algebra.horizon:
             hole, access = elsewhere(self._terms, (hole, access)) or (hole, access)
         if body.term == self._terms.one:
-            closed = self._algebra.filler.fill(Addend(body.coefficient, hole, access, ((hole, region),)))
+            closed = self._algebra.folds.close(Addend(body.coefficient, hole, access, ((hole, region),)))
             return Addend(closed.coefficient, closed.term, closed.access)
         if body.parts:
-            if self._algebra.filler.drop_guard(hole, region) is not None:
+            if self._algebra.folds.drop_guard(hole, region) is not None:
                 return body  # the set holds all that the value can be
             closed = self._terms.set_range(hole, region)
             return Addend(body.coefficient, closed, access, body.parts)

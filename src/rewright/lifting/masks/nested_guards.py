@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from rewright.claims.language import Add, Addend, Apply, Fold, Guard, Ranged, Take
+from rewright.claims.language import Access, Add, Addend, Apply, Fold, Guard, Index, Ranged, Take
 from rewright.lifting.masks.positions import restate
 from rewright.lifting.terms import regions
-from rewright.lifting.terms.index import Access, Index, build, compose
+from rewright.lifting.terms.index import build, compose
 from rewright.lifting.terms.regions import Region
 from rewright.lifting.terms.store import ONE, Named, Operand, Terms
 

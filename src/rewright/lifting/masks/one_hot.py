@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from rewright.claims.language import Addend, View
+from rewright.claims.language import Access, Addend, View
 from rewright.ir.dims import Dim
 from rewright.lifting.masks.nested_guards import take
 from rewright.lifting.terms import regions
-from rewright.lifting.terms.index import Access, variables_in
+from rewright.lifting.terms.index import variables_in
 from rewright.lifting.terms.regions import single
 from rewright.lifting.terms.store import ONE, Operand
 

@@ -10,10 +10,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import cast
 
-from rewright.claims.language import Add, Addend, Fold, Number, applies
+from rewright.claims.language import Access, Add, Addend, Fold, Index, Number, applies
 from rewright.ir.dims import Dim, SizeExpr
 from rewright.lifting.terms import regions
-from rewright.lifting.terms.index import Access, Index, compose, variables_in
+from rewright.lifting.terms.index import compose, variables_in
 from rewright.lifting.terms.regions import Region, is_set
 from rewright.lifting.terms.store import ONE, Operand, Terms
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from rewright import ops
-from rewright.claims.language import Addend, View
+from rewright.claims.language import Addend, Index, View
 from rewright.ir.dims import Dim, Shape
 from rewright.lifting.arithmetic.products import multiply
 from rewright.lifting.arithmetic.reduction import reduce
@@ -15,7 +15,6 @@ from rewright.lifting.masks.truths import integer_test
 from rewright.lifting.moves.layout import broadcast, reshape, slice_axis, transpose
 from rewright.lifting.terms import regions
 from rewright.lifting.terms.algebra import Algebra, align
-from rewright.lifting.terms.index import Index
 from rewright.lifting.terms.regions import Region
 from rewright.lifting.terms.store import ONE, Operand
 from rewright.lifting.terms.value import Digits, NotAView, Value, common_digits, refine, variables_of, with_digits

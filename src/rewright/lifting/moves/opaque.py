@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from rewright import ops
-from rewright.claims.language import Addend, View
+from rewright.claims.language import Addend, Index, View
 from rewright.ir.dims import Dim, divide
 from rewright.ir.operator import Operator
 from rewright.ir.types import DType, TensorType
 from rewright.lifting.moves.layout import reshape
 from rewright.lifting.terms.algebra import Algebra
-from rewright.lifting.terms.index import Index
 from rewright.lifting.terms.store import ONE, Key, Operand
 from rewright.lifting.terms.value import (
     Digits,
@@ -103,10 +102,8 @@ def as_view(algebra: Algebra, value: Value) -> View:
 def _roles(op: Operator, views: Sequence[View]) -> list[Mapping[int, int]]:
     """Operand axes that are result axes with equal index, for operators that are otherwise opaque."""
     rank = len(views[0].dims) if views else 0
-    if isinstance(op, ops.Sort):
-        return [{a: a for a in range(rank) if a != op.dimension % max(rank, 1)}]
-    if isinstance(op, ops.TopK):
-        return [{a: a for a in range(rank - 1)}]
+    if isinstance(op, ops.Ordering):
+        return [{a: a for a in range(rank) if a != op.along(rank)}]
     if isinstance(op, ops.ReduceWindow):
         still = [a for a in range(rank) if op.window[a] == 1 and op.strides[a] == 1 and op.padding[a] == (0, 0)]
         return [{a: a for a in still}]

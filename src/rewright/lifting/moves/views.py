@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from rewright.claims.language import Addend, View
+from rewright.claims.language import Addend, Index, View
 from rewright.ir.dims import Dim, Shape, divide, product
-from rewright.lifting.terms.index import Index, rename
+from rewright.lifting.terms.index import rename
 from rewright.lifting.terms.value import Digits, NotAView, coalesce, plain_axis, variables_of, with_digits
 
 _MOST_CUTS = 9

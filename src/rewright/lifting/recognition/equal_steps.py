@@ -12,13 +12,13 @@ from fractions import Fraction
 from math import gcd
 from typing import cast
 
-from rewright.claims.language import Addend, View, applies, folds
+from rewright.claims.language import Addend, Index, View, applies, folds
 from rewright.ir.dims import Dim
 from rewright.lifting.arithmetic.products import multiply
 from rewright.lifting.arithmetic.reduction import sum_over
 from rewright.lifting.recognition.unit_axes import shut
 from rewright.lifting.terms.algebra import Algebra
-from rewright.lifting.terms.index import Index, rename, variables_in
+from rewright.lifting.terms.index import rename, variables_in
 from rewright.lifting.terms.regions import single
 from rewright.lifting.terms.store import ONE, Operand
 from rewright.lifting.terms.value import Pieces, Value

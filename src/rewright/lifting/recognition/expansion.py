@@ -13,11 +13,11 @@ from fractions import Fraction
 from functools import lru_cache
 from itertools import product
 
-from rewright.claims.language import Add, Addend, Fold, Guard, Ranged, applies, folds
+from rewright.claims.language import Access, Add, Addend, Fold, Guard, Index, Ranged, applies, folds
 from rewright.ir.dims import Dim
 from rewright.lifting.recognition.placed import at_place
 from rewright.lifting.terms.algebra import Algebra
-from rewright.lifting.terms.index import Access, Index, build, identity, magnitude, substitute
+from rewright.lifting.terms.index import build, identity, magnitude, substitute
 from rewright.lifting.terms.regions import Box, NotAView, Region, add, is_set, scale, whole
 from rewright.lifting.terms.store import ONE, Operand, Terms
 

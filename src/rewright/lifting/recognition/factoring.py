@@ -13,10 +13,10 @@ from fractions import Fraction
 from itertools import combinations
 from typing import cast
 
-from rewright.claims.language import Addend, Ranged, folds
+from rewright.claims.language import Access, Addend, Ranged, folds
 from rewright.ir.dims import Dim
 from rewright.lifting.masks.positions import factors_of
-from rewright.lifting.terms.index import Access, variables_in
+from rewright.lifting.terms.index import variables_in
 from rewright.lifting.terms.regions import Region, single, whole
 from rewright.lifting.terms.store import Operand, Terms
 

@@ -15,12 +15,11 @@ from fractions import Fraction
 from itertools import combinations
 from typing import TYPE_CHECKING, NamedTuple
 
-from rewright.claims.language import Addend
+from rewright.claims.language import Access, Addend
 from rewright.lifting.masks.clipping import clip_region, widen_region
 from rewright.lifting.masks.positions import factors_of
 from rewright.lifting.recognition.shifts import inverse_of, is_part
 from rewright.lifting.terms import regions
-from rewright.lifting.terms.index import Access
 from rewright.lifting.terms.regions import Region
 from rewright.lifting.terms.store import ONE, Operand, Terms
 

@@ -13,11 +13,9 @@ from fractions import Fraction
 from functools import partial
 from itertools import combinations, islice, permutations
 
-from rewright.claims.language import Add, Addend, Apply, Content, applies, read_at
+from rewright.claims.language import Access, Add, Addend, Apply, Content, Index, applies, read_at
 from rewright.ir.dims import Dim, divide
 from rewright.lifting.terms.index import (
-    Access,
-    Index,
     at_zero,
     build,
     compose,

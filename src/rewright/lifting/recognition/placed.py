@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from rewright.claims.language import Add, Addend, Apply, View
-from rewright.lifting.terms.index import Access
+from rewright.claims.language import Access, Add, Addend, Apply, View
 from rewright.lifting.terms.store import ONE, Operand, Terms
 from rewright.lifting.terms.value import Pieces, Value
 

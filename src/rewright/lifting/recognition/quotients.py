@@ -9,9 +9,8 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from rewright.claims.language import Addend, View
+from rewright.claims.language import Addend, Index, View
 from rewright.ir.dims import Dim
-from rewright.lifting.terms.index import Index
 from rewright.lifting.terms.store import ONE
 from rewright.lifting.terms.value import Digits, refine, variables_of
 

@@ -12,10 +12,10 @@ from __future__ import annotations
 from collections.abc import Container, Iterator
 from fractions import Fraction
 
-from rewright.claims.language import Add, Addend, Ranged, applies, folds
+from rewright.claims.language import Access, Add, Addend, Ranged, applies, folds
 from rewright.lifting.masks.positions import factors_of, ranges_of
 from rewright.lifting.recognition.signs import is_positive
-from rewright.lifting.terms.index import Access, variables_in
+from rewright.lifting.terms.index import variables_in
 from rewright.lifting.terms.store import Operand, Terms
 
 

@@ -14,14 +14,14 @@ from fractions import Fraction
 from itertools import groupby, islice, permutations, product
 from typing import TYPE_CHECKING, cast
 
-from rewright.claims.language import Add, Addend, Content, Guard, Ranged, View, applies, folds
+from rewright.claims.language import Access, Add, Addend, Content, Guard, Index, Ranged, View, applies, folds
 from rewright.ir.dims import Dim
 from rewright.lifting.masks.positions import factors_of
 from rewright.lifting.recognition.equal_steps import equal_steps, stepping
 from rewright.lifting.recognition.expansion import BOUND, Expansion, Factors, Kept, Sum, TooLong, is_sum, nothing
 from rewright.lifting.recognition.instances import solve
 from rewright.lifting.terms.algebra import EFFORT, Algebra, Effort
-from rewright.lifting.terms.index import Access, Index, at_zero, compose, identity, variables_in
+from rewright.lifting.terms.index import at_zero, compose, identity, variables_in
 from rewright.lifting.terms.regions import NotAView, Region, scale, whole
 from rewright.lifting.terms.store import Named
 from rewright.lifting.terms.value import Pieces, Value
@@ -148,12 +148,12 @@ class Recogniser:
 
     def _closed(self, value: View) -> View | None:
         """A sum with its folds closed, as the sequential program's; None where it is none of these."""
-        dims, fill = value.dims, self._algebra.filler.fill
-        whole = self._algebra.settle(dims, [fill(a) for a in value.addends])
+        dims, close = value.dims, self._algebra.folds.close
+        whole = self._algebra.settle(dims, [close(a) for a in value.addends])
         if len(whole.addends) != 1:
             return None
         with self._algebra.over(dims):
-            found = self.recognise(fill(whole.addends[0]))  # which a sum may have opened again
+            found = self.recognise(close(whole.addends[0]))  # which a sum may have opened again
         return None if found is None else View(dims, (found,))
 
     def _found(self, term: int, access: Access) -> Addend | None:

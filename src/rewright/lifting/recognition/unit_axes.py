@@ -12,8 +12,8 @@ from dataclasses import replace
 from itertools import combinations, islice, product
 from typing import TYPE_CHECKING
 
-from rewright.claims.language import View
-from rewright.lifting.terms.index import Index, variables_in
+from rewright.claims.language import Index, View
+from rewright.lifting.terms.index import variables_in
 from rewright.lifting.terms.value import NotAView, Pieces, Value, coalesce, plain_axis, with_digits
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from itertools import islice, product
 from math import prod
 from typing import TYPE_CHECKING
 
-from rewright.claims.language import Add, Addend, Guard, Ranged, View, folds
-from rewright.lifting.arithmetic.close_reductions import Filler
+from rewright.claims.language import Access, Add, Addend, Guard, Index, Ranged, View, folds
+from rewright.lifting.arithmetic.close_reductions import FoldCloser
 from rewright.lifting.masks.clipping import widen_region
 from rewright.lifting.masks.guards import Guards
 from rewright.lifting.masks.nested_guards import has_fractions
@@ -25,7 +25,7 @@ from rewright.lifting.recognition.strangers import Strangers
 from rewright.lifting.terms import regions
 from rewright.lifting.terms.facts import Facts
 from rewright.lifting.terms.forms import USUAL, Forms, Rewrites
-from rewright.lifting.terms.index import Access, Index, compose, variables_in
+from rewright.lifting.terms.index import compose, variables_in
 from rewright.lifting.terms.regions import Region
 from rewright.lifting.terms.store import ONE, Operand, Terms
 from rewright.lifting.terms.value import Digits, NotAView, Parts, common_digits, refine
@@ -80,7 +80,7 @@ class Algebra:
         self.forms = forms
         self.terms = Terms(QUOTIENTS if forms.quotients else INSTANCES)
         self.facts = Facts(self.terms)
-        self.filler = Filler(self.terms, self.facts.allowed_values)
+        self.folds = FoldCloser(self.terms, self.facts.allowed_values)
         self.guards = Guards(self)
         self._effort = Effort(effort)
         self.effort_for_outputs = Effort(EFFORT)
@@ -132,7 +132,7 @@ class Algebra:
 
     def forget(self) -> None:
         """Compute everything anew from here on."""
-        self.filler.forget()
+        self.folds.forget()
         self.guards.forget()
         if self.recogniser is not None:
             self.recogniser.forget()
@@ -145,14 +145,14 @@ class Algebra:
     def complete(self, addend: Addend) -> Addend:
         """Close the folds of an addend if every region is known or this is the sequential program."""
         if not addend.parts or all(self._is_known(hole, region) for hole, region in addend.parts):
-            return self.filler.fill(addend)
+            return self.folds.close(addend)
         if self.sequential:
-            closed = self.filler.fill(addend)
+            closed = self.folds.close(addend)
             for hole, region in addend.parts:
                 self.terms.mark(self.known, self.terms.set_range(hole, region))
             return closed
         even = self._even(addend) or (self._unmasked(addend) if self.forms.quotients else None)
-        return addend if even is None else self.filler.fill(even)
+        return addend if even is None else self.folds.close(even)
 
     def _unmasked(self, addend: Addend) -> Addend | None:
         """The addend with a known region of its fold, where a mask rules out what is missing."""
@@ -183,7 +183,7 @@ class Algebra:
         closed = self.terms.find_closed(hole, region)
         if closed is not None and closed in self.known:
             return True
-        return isinstance(self.terms.label(hole), Guard) and self.filler.drop_guard(hole, region) is not None
+        return isinstance(self.terms.label(hole), Guard) and self.folds.drop_guard(hole, region) is not None
 
     def settle(self, dims: tuple[Digits, ...], addends: Sequence[Addend]) -> View:
         """The view of a sum: equal addends merge, regions of the same fold add up, closed ones become one term."""
@@ -220,7 +220,7 @@ class Algebra:
         for (term, access, coefficient, _), parts in grouped.items():
             done = self.complete(Addend(coefficient, term, access, parts))
             if done.parts and len(grouped) > _MOST_OPEN:
-                done = self.filler.fill(done)
+                done = self.folds.close(done)
             if done.parts:
                 left.append(done)
             else:
@@ -319,9 +319,9 @@ class Algebra:
         """The view as few addends: one closed one and, under a linear map, one that still has open parts."""
         addends = view.addends
         if not linear:
-            addends = self.settle(view.dims, [self.filler.fill(a) for a in addends]).addends
-            # Folds that a sum has opened again are filled where they stand.
-            addends = tuple(self.filler.fill(a) if a.parts else a for a in addends)
+            addends = self.settle(view.dims, [self.folds.close(a) for a in addends]).addends
+            # Folds that a sum has opened again are closed where they stand.
+            addends = tuple(self.folds.close(a) if a.parts else a for a in addends)
         else:
             addends = tuple(self._summable(view))
         closed = [a for a in addends if not a.parts]
@@ -381,7 +381,7 @@ class Algebra:
 
     def integer(self, view: View) -> tuple[Fraction, Fraction, Operand | None]:
         """An integer view as ``constant + scale * term``, the term integer-valued; None for a constant."""
-        addends = self.settle(view.dims, [self.filler.fill(a) for a in view.addends]).addends
+        addends = self.settle(view.dims, [self.folds.close(a) for a in view.addends]).addends
         constant = sum((a.coefficient for a in addends if a.term == self.terms.one), start=Fraction(0))
         rest = [a for a in addends if a.term != self.terms.one]
         if not rest:
@@ -424,7 +424,7 @@ class Algebra:
         """The addends with every fold that is no sum closed: regions of a maximum do not add up."""
         if all(self.terms.parts_kind(a.parts) == "sum" for a in view.addends):
             return view.addends
-        return [a if self.terms.parts_kind(a.parts) == "sum" else self.filler.fill(a) for a in view.addends]
+        return [a if self.terms.parts_kind(a.parts) == "sum" else self.folds.close(a) for a in view.addends]
 
     def is_familiar(self, view: View) -> bool:
         """Whether a view is made of terms of the sequential program; a map of an open fold may turn out to be one."""
@@ -439,7 +439,7 @@ class Algebra:
         parts = tuple((hole, self.wholes[hole]) for hole, _ in addend.parts if hole in self.wholes)
         if len(parts) < len(addend.parts):
             return True
-        return self.filler.fill(replace(addend, parts=parts)).term < self.horizon
+        return self.folds.close(replace(addend, parts=parts)).term < self.horizon
 
     def is_strange(self, *views: View) -> bool:
         """Whether no reading of any index makes what is made of the views a part of the sequential program."""

@@ -44,9 +44,9 @@ class Facts:
         if not isinstance(label, Opaque):
             return None
         op = label.op
-        if not isinstance(op, ops.Sort | ops.TopK) or op.result != "indices":
+        if not isinstance(op, ops.Ordering) or op.result != "indices":
             return None
-        digits = label.layout[0][op.dimension if isinstance(op, ops.Sort) else -1]
+        digits = label.layout[0][op.axis]
         length = product(digits) if isinstance(digits, tuple) else None
         return intervals(0, length) if isinstance(length, int) and length > 0 else None
 

@@ -8,12 +8,12 @@ has no range of its own.
 from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from rewright.ir.dims import Dim, SizeExpr, divide
 
-Index = tuple[Dim, tuple[tuple[int, Dim], ...]]
-Access = tuple[Index, ...]
-"""One index for each axis of the term that is read."""
+if TYPE_CHECKING:
+    from rewright.claims.language import Access, Index
 
 
 def variable(position: int) -> Index:

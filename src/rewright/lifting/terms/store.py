@@ -17,6 +17,7 @@ from operator import itemgetter
 from typing import NamedTuple, cast
 
 from rewright.claims.language import (
+    Access,
     Accesses,
     Add,
     Addend,
@@ -39,7 +40,7 @@ from rewright.claims.language import (
 from rewright.egraph import EGraph
 from rewright.ir.dims import Dim, SizeExpr
 from rewright.lifting.terms.forms import Rewrites
-from rewright.lifting.terms.index import Access, Frame, compose, identity
+from rewright.lifting.terms.index import Frame, compose, identity
 from rewright.lifting.terms.regions import Box, Region, is_set
 from rewright.lifting.terms.regions import add as add_regions
 from rewright.lifting.terms.trace import Trace

@@ -11,9 +11,9 @@ from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from typing import Union
 
-from rewright.claims.language import Addend, View
+from rewright.claims.language import Access, Addend, Index, View
 from rewright.ir.dims import Dim, Shape, divide
-from rewright.lifting.terms.index import Access, Index, substitute
+from rewright.lifting.terms.index import substitute
 from rewright.lifting.terms.regions import NotAView, Region
 
 Digits = tuple[Dim, ...]

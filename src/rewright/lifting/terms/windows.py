@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rewright.claims.language import Ranged
+from rewright.claims.language import Access, Index, Ranged
 from rewright.ir.dims import Dim, at_most, is_nonnegative
-from rewright.lifting.terms.index import Access, Index
 from rewright.lifting.terms.store import POINTWISE, Operand, Terms
 
 Window = tuple[tuple[Dim, Dim], ...]

@@ -58,7 +58,8 @@ def _exact(
     op: Operator, operands: Sequence[Affine | None], types: Sequence[TensorType], result: TensorType
 ) -> Affine | None:
     if isinstance(op, ops.Constant):
-        return Affine(int(op.values[0]), (0,) * result.rank) if len(op.values) == 1 else None
+        value = ops.splat(op)
+        return None if value is None else Affine(int(value), (0,) * result.rank)
     if isinstance(op, ops.Iota):
         return _clean(0, [int(axis == op.dimension) for axis in range(result.rank)], result.shape)
     known = [form for form in operands if form is not None]

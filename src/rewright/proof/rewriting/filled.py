@@ -14,11 +14,11 @@ from collections.abc import Mapping, Sequence
 
 from rewright import ops
 from rewright.analysis.ends import Bound
-from rewright.analysis.rows import is_by_own_row, is_sum_of_exponentials
+from rewright.analysis.rows import is_by_own_row
 from rewright.ir.graph import Graph, Node
 from rewright.ir.types import DType
 from rewright.ops.facts import REAL
-from rewright.proof.rewriting.lowest import FARTHER, meeting
+from rewright.proof.rewriting.lowest import FARTHER, is_softmax, meeting
 from rewright.proof.rewriting.numbers.taken import Taken
 from rewright.proof.rewriting.program import Program, passes_on
 from rewright.proof.rewriting.splices import Stage
@@ -32,12 +32,13 @@ def why_not(graph: Graph, stage: Stage, taken: Mapping[str, tuple[Taken, ...]]) 
     ``taken`` is what the lemmas take for granted, by their keys.
     """
     program = Program(graph)
+    lowest = [s.position for s in stage.splices if any(one.kind == "mask" for one in taken.get(s.lemma, ()))]
+    if lowest and (met := meeting(program, lowest)) is not None:
+        return f"what is made of the most negative number at node {met} may be another number"
     for splice in stage.splices:
         for one in taken.get(splice.lemma, ()):
             if one.kind == "filling" and not only_fills(program, splice.position, *one.numbers):
                 return f"what is made of {one.numbers[0]:g} at node {splice.position} is not left out by a softmax"
-            if one.kind == "mask" and meeting(program, splice.position) is not None:
-                return f"what is made of the most negative number at node {splice.position} may be another number"
     return None
 
 
@@ -93,8 +94,7 @@ def _keeps(program: Program, user: int, position: int, low: float) -> bool:
     if isinstance(node.op, ops.Add):
         return all(p == position or not _may_cancel(program, p, low) for p in node.operands)
     if isinstance(node.op, ops.Subtract):  # what remains is still to go into an exponential, as it is
-        is_own = is_by_own_row(graph, node, "maximum") or is_sum_of_exponentials(graph, *node.operands)
-        return node.operands[0] == position and is_own
+        return node.operands[0] == position and is_softmax(graph, node)
     return (passes_on(node, position) or isinstance(node.op, ops.Minimum)) and node.type.dtype.is_float
 
 

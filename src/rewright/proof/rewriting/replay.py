@@ -99,7 +99,7 @@ def narrow_programs(
         return Narrowed(tuple(graphs))
     if len(rewritings) != len(graphs):
         raise Refused(f"the certificate says of {len(rewritings)} programs how they were rewritten")
-    steps, needed = list[Step](), set[str]()
+    steps, needed = list[Transition](), set[str]()
     worn = [Worn(graph) for graph in graphs]
     for number in range(max(len(rewriting.narrowing) for rewriting in rewritings)):
         stages = [dict(enumerate(rewriting.narrowing)).get(number, _NO_STAGE) for rewriting in rewritings]
@@ -112,7 +112,7 @@ def narrow_programs(
         after = [_apply(g, s, where.format(number, k), checked, w, counts=counts) for k, (g, s, w) in pairs]
         for graph, stage in zip(graphs, stages, strict=True):
             needed |= _needed(graph, stage, needed, counts)
-        steps.append(Step(graphs, [stage.within for stage in stages], after))
+        steps.append(Transition(graphs, [stage.within for stage in stages], after))
         graphs = after
     for step in steps:
         for graph, own in zip(step.before, step.within, strict=True):
@@ -131,7 +131,7 @@ def _needed(graph: Graph, stage: Stage, known_before: Collection[str], counts: b
 
 
 @dataclass(frozen=True)
-class Step:
+class Transition:
     """Programs before and after one stage of each, and what these assume of the programs before."""
 
     before: Sequence[Graph]
@@ -139,7 +139,7 @@ class Step:
     after: Sequence[Graph]
 
 
-def stage_assumptions(steps: Sequence[Step]) -> tuple[str, ...]:
+def stage_assumptions(steps: Sequence[Transition]) -> tuple[str, ...]:
     """What stages take for granted, in words; raises Refused where no input meets it."""
     found = [text for s in steps for graph, own in zip(s.before, s.within, strict=True) for text in said_of(graph, own)]
     conditions: list[Obligation] = []
@@ -196,7 +196,7 @@ def _key(one: Obligation) -> tuple[str, str, str]:
 __all__ = [
     "Narrowed",
     "Replayed",
-    "Step",
+    "Transition",
     "lost_needs",
     "narrow_programs",
     "passing",

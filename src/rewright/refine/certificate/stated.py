@@ -10,7 +10,7 @@ from rewright.proof.rewriting.splices import Rewriting
 from rewright.proof.unknowns import Question, unknown_assumptions
 from rewright.refine.case import Case
 from rewright.refine.rewriting.drafts import Draft
-from rewright.refine.rewriting.steps import Steps
+from rewright.refine.rewriting.steps import LemmaSearch
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Stated:
         With ``counts`` short integers are written out only after the steps, where they have an end.
         """
         core = write()
-        steps = Steps()
+        steps = LemmaSearch()
         stages = (steps.stages(draft, counts=not counts) for draft in self.drafts)
         rewritings = tuple(Rewriting(narrowing=own) for own in stages)
         more = (*self.question.assumptions, *unknown_assumptions(self.question.sequential, core.relations))

@@ -22,7 +22,7 @@ from rewright.lifting.terms.forms import USUAL, Forms
 from rewright.lifting.terms.store import Named, Terms
 from rewright.lifting.terms.template import terms_of
 from rewright.lifting.terms.value import Value
-from rewright.proof.certificate import Block, Certificate, Meeting, Output, RangeFact, Repetition, Step
+from rewright.proof.certificate import Block, Certificate, Meeting, NodeEquation, Output, RangeFact, Repetition
 from rewright.proof.conditions import Open
 from rewright.proof.facts import assumptions, why_not
 from rewright.refine.certificate.claims import NotCertified, as_tensor, claim_at
@@ -138,7 +138,7 @@ class _Writer:
                 stack.extend(self._terms.graph.node(term)[1])
         return found
 
-    def _equation(self, entry: Entry | Again) -> Step | Meeting | Repetition:
+    def _equation(self, entry: Entry | Again) -> NodeEquation | Meeting | Repetition:
         if isinstance(entry, Entry):
             unfold = tuple(self._names[term] for term in entry.terms)
             values = [self._values[value] for value in entry.values]
@@ -147,7 +147,7 @@ class _Writer:
                 whole = None if entry.whole is None else self._values[entry.whole]
                 return Meeting(tuple((rank, position, value) for (rank, position), value in members), unfold, whole)
             program, position = entry.places[0]
-            return Step(program, position, values[0], unfold)
+            return NodeEquation(program, position, values[0], unfold)
         return self._repetition(entry)
 
     def _repetition(self, again: Again) -> Repetition:

@@ -32,7 +32,7 @@ _ONLY_OTHERS = ("missing", "term")
 
 
 @dataclass(frozen=True)
-class _Step:
+class _Next:
     """The question after a failure was dealt with; no case where it cannot be."""
 
     case: Case | None
@@ -108,20 +108,20 @@ def _notes(found: Sequence[Finding]) -> tuple[str, ...]:
     return ("findings after the first are what is wrong once those before them are mended",)
 
 
-def _step(case: Case, proof: Proof, ran: Ran, spot: Spot, deadline: float | None, number: int) -> _Step:
+def _step(case: Case, proof: Proof, ran: Ran, spot: Spot, deadline: float | None, number: int) -> _Next:
     """Mend a failure by a repair that was proved, else take the tensor there as right."""
     mended = _repair(case, proof, ran, spot, deadline, number)
     if mended is not None:
-        return _Step(replace(case, program=drop_extra_output(mended.repair.program)), mended.proof, mended)
+        return _Next(replace(case, program=drop_extra_output(mended.repair.program)), mended.proof, mended)
     if spot.finding.kind == "wrong_placement":
         expected = {name: p for name, p in case.expected.items() if name not in spot.outputs}
         rest = replace(case, expected=expected)
-        return _Step(rest, proof_of(rest, rest.program, deadline))
+        return _Next(rest, proof_of(rest, rest.program, deadline))
     late = deadline is not None and time.monotonic() > deadline
     if late or spot.cut is None or (spot.divergence is not None and spot.divergence.cause in _ONLY_OTHERS):
-        return _Step(None)
+        return _Next(None)
     rest = from_there(case, spot.cut, number)
-    return _Step(rest, None if rest is None else proof_of(rest, rest.program, deadline))
+    return _Next(rest, None if rest is None else proof_of(rest, rest.program, deadline))
 
 
 def _repair(case: Case, proof: Proof, ran: Ran, spot: Spot, deadline: float | None, number: int) -> Mended | None:

@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
-from rewright.ir.placement import Placement, RankProgram, place, texts_of
+from rewright.ir.placement import Placement, RankProgram, place
 from rewright.ir.unknowns import unknowns, unread
 from rewright.refine.relations.equations import Equation, rename_equation
 from rewright.refine.relations.given import Given, Inferred, Relations
@@ -115,3 +115,13 @@ def _alike(name: str, equations: Sequence[Equation], sequential: Graph, program:
         return {name: expectation(name, equations, sequential, program)}
     except RewrightError:
         return {}
+
+
+def texts_of(stated: str | Sequence[str]) -> list[str]:
+    """The placements or equations of a relation as a list; ``"[Shard(0), Replicate()]"``, as printed, is one of two."""
+    if not isinstance(stated, str):
+        return [str(text) for text in stated]
+    inner = stated.strip()
+    if "@" not in stated and inner.startswith("[") and inner.endswith("]"):
+        return [text.strip() for text in inner[1:-1].split(",")]
+    return [stated]

@@ -20,7 +20,7 @@ from rewright.ir.placement import RankProgram
 from rewright.ir.rebuilding import kept_places
 from rewright.ir.types import DType
 from rewright.ops.facts import Facts, fits
-from rewright.proof.rewriting.replay import Step, stage_assumptions
+from rewright.proof.rewriting.replay import Transition, stage_assumptions
 from rewright.proof.rewriting.splices import NOWHERE, Within
 from rewright.proof.rewriting.within import facts_within, fitting, sentences
 from rewright.proof.unknowns import Question
@@ -74,10 +74,11 @@ def in_range(sequential: Graph, program: RankProgram, held: Collection[str]) -> 
 
 def _assumptions(drafts: Sequence[Draft]) -> tuple[str, ...]:
     """What the drafts take for granted, in words, as the checker says it."""
-    steps: list[Step] = []
+    steps: list[Transition] = []
     for number in range(max(len(draft.changes) for draft in drafts)):
         within = tuple(d.changes[number].within if number < len(d.changes) else NOWHERE for d in drafts)
-        steps.append(Step(tuple(_at(d, number) for d in drafts), within, tuple(_at(d, number + 1) for d in drafts)))
+        before, after = (tuple(_at(d, n) for d in drafts) for n in (number, number + 1))
+        steps.append(Transition(before, within, after))
     return stage_assumptions(steps)
 
 

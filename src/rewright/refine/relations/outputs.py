@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import combinations, product
 
-from rewright.claims.language import View
+from rewright.claims.language import Index, View
 from rewright.ir.dims import Dim, divide
 from rewright.ir.errors import RewrightError
 from rewright.ir.placement import AxisRuns, Mesh, Placement, place
@@ -15,7 +15,6 @@ from rewright.lifting.programs import Lifter
 from rewright.lifting.recognition.expansion import multiplied_out
 from rewright.lifting.recognition.unit_axes import plain
 from rewright.lifting.terms.algebra import align
-from rewright.lifting.terms.index import Index
 from rewright.lifting.terms.value import NotAView, Value, with_digits
 
 _MOST_CANDIDATES = 64
@@ -36,7 +35,7 @@ def same(lifter: Lifter, left: Value, right: Value, *, expand: bool = False) -> 
             return all(same(lifter, *row, expand=expand) for row in cut.rows)
         algebra = lifter.algebra
         views = align([_without_ones(v) for v in (left, right) if isinstance(v, View)])
-        first, second = (algebra.settle(v.dims, [algebra.filler.fill(a) for a in v.addends]) for v in views)
+        first, second = (algebra.settle(v.dims, [algebra.folds.close(a) for a in v.addends]) for v in views)
     except NotAView:
         return False
     return first == second or (expand and _same_products(lifter, first, second))
@@ -46,9 +45,9 @@ def _same_products(lifter: Lifter, first: View, second: View) -> bool:
     """Whether two sums are of the same products; looked at where rows stand alone, which is where sums are of few."""
     if first.dims != second.dims:
         return False
-    algebra, fill = lifter.algebra, lifter.algebra.filler.fill  # a sum may have opened its folds again
+    algebra, close = lifter.algebra, lifter.algebra.folds.close  # a sum may have opened its folds again
     with algebra.spending(algebra.effort_for_outputs):
-        left, right = (multiplied_out(algebra, [fill(a) for a in view.addends]) for view in (first, second))
+        left, right = (multiplied_out(algebra, [close(a) for a in view.addends]) for view in (first, second))
     return left is not None and left == right
 
 

@@ -52,7 +52,7 @@ class _Cone:
 
 
 @dataclass
-class Steps:
+class LemmaSearch:
     """Finds lemmas for drafts; what was found of one layer holds for the next."""
 
     checked: Checked = field(default_factory=Checked)
@@ -219,4 +219,4 @@ def _behind(graph: Graph, root: int, names: Mapping[int, str], depth: int, *, lo
     return _Cone(frozenset(inside), numbered)
 
 
-__all__ = ["NotShown", "Steps"]
+__all__ = ["LemmaSearch", "NotShown"]

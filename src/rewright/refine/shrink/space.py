@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from rewright.ir.dims import Dim
 from rewright.ir.graph import Graph
+from rewright.ir.union_find import UnionFind
 from rewright.ops.sizes import Attributes
 
 
@@ -45,7 +46,7 @@ class AxisSpace:
                 self.sizes.extend(size if isinstance(size, int) else 0 for size in node.type.shape)
                 self.sizes.append(0)
             self.offsets.append(offsets)
-        self._parent = list(range(len(self.sizes)))
+        self._components = UnionFind[int]()
         self.attributes: list[list[Attributes]] = [[] for _ in graphs]
         """By graph and node, the attributes that are sizes."""
         self.cuts: list[tuple[int, int]] = []
@@ -62,17 +63,11 @@ class AxisSpace:
 
     def find(self, axis: int) -> int:
         """The representative of the component."""
-        parent = self._parent
-        while parent[axis] != axis:
-            parent[axis] = parent[parent[axis]]
-            axis = parent[axis]
-        return axis
+        return self._components.find(axis)
 
     def link(self, left: int, right: int) -> None:
         """Put two axes (or values) into one component."""
-        one, other = self.find(left), self.find(right)
-        if one != other:
-            self._parent[max(one, other)] = min(one, other)
+        self._components.union(*sorted((self.find(left), self.find(right))))
 
     def value(self, axis: int) -> int:
         """The size of an axis."""
@@ -158,7 +153,6 @@ class AxisSpace:
     def new_axis(self, size: int) -> int:
         """An axis that no node has."""
         self.sizes.append(size)
-        self._parent.append(len(self._parent))
         return len(self.sizes) - 1
 
     def regroup(self, left: Sequence[int], right: Sequence[int]) -> None:

@@ -47,8 +47,8 @@ def panel(graph: Graph, shown: Neighbourhood) -> Panel:
 def _lines(node: Node, output: str | None) -> list[str]:
     if isinstance(node.op, ops.Input):
         title = node.op.label
-    elif isinstance(node.op, ops.Constant):
-        title = f"constant {node.op.values[0]:g}" if len(node.op.values) == 1 else "constant"
+    elif (value := ops.splat(node.op)) is not None:
+        title = f"constant {value:g}"
     else:
         title = node.op.name
     if output is not None:

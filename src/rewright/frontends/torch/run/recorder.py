@@ -174,7 +174,7 @@ class Recorder(TorchDispatchMode):
             advice = "pass that module as an argument"
             raise CaptureError(f"the program uses a parameter of a module that it does not name at {line}; {advice}")
         known = self._whole.get(storage_key(tensor))
-        if known is None and (not tensor.is_contiguous() or tensor.storage_offset() or not _fills(tensor)):
+        if known is None and (not tensor.is_contiguous() or tensor.storage_offset() or not _is_whole_storage(tensor)):
             storage = tensor.untyped_storage()
             length = storage.nbytes() // tensor.element_size()
             empty: Any = torch.empty(0, dtype=tensor.dtype)
@@ -212,7 +212,7 @@ def _layout(tensor: torch.Tensor) -> _Layout:
     return (*place, tuple(tensor.shape), tuple(tensor.stride()), tensor.dtype)
 
 
-def _fills(tensor: torch.Tensor) -> bool:
+def _is_whole_storage(tensor: torch.Tensor) -> bool:
     """Whether a tensor is all that its storage holds."""
     return tensor.numel() * tensor.element_size() == tensor.untyped_storage().nbytes()
 

@@ -42,7 +42,7 @@ class Leaf:
 
 
 @dataclass(frozen=True)
-class Step:
+class Call:
     """A call of a cut; tensors among its arguments are :class:`Value`."""
 
     target: Any
@@ -64,7 +64,7 @@ class Cut:
 
     name: str
     leaves: tuple[Leaf, ...]
-    steps: tuple[Step, ...]
+    steps: tuple[Call, ...]
     read: tuple[int, ...]
     """The results of the last step that something reads."""
     results: tuple[tuple[int, ...], ...]
@@ -73,7 +73,7 @@ class Cut:
     def __str__(self) -> str:
         return "; ".join(self._step(step) for step in self.steps) + (f" -> {list(self.read)}" if self.read else "")
 
-    def _step(self, step: Step) -> str:
+    def _step(self, step: Call) -> str:
         given = [*map(self._argument, step.arguments)]
         given += [f"{key}={self._argument(value)}" for key, value in step.keywords.items()]
         return f"{_title(step.target)}({', '.join(given)})"
@@ -96,7 +96,7 @@ class Cut:
         """The same call with other sizes, among shapes and arguments alike."""
         leaves = tuple(Leaf(tuple(map(sizes, leaf.shape)), leaf.order, leaf.dtype) for leaf in self.leaves)
         steps = tuple(
-            Step(step.target, tuple(_resize(a, sizes) for a in step.arguments), _resize(step.keywords, sizes))
+            Call(step.target, tuple(_resize(a, sizes) for a in step.arguments), _resize(step.keywords, sizes))
             for step in self.steps
         )
         return Cut(self.name, leaves, steps, self.read, tuple(tuple(map(sizes, shape)) for shape in self.results))
@@ -117,7 +117,7 @@ class _Cutting:
 
     def cut(self) -> Cut:
         steps = tuple(
-            Step(
+            Call(
                 node.target,
                 tuple(self._argument(a) for a in node.args),
                 {key: self._argument(value) for key, value in node.kwargs.items()},
