@@ -1,0 +1,35 @@
+"""What runs where there are no kernels: the graph as Inductor compiles it, else as it is."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from copy import deepcopy
+from typing import Any, cast
+
+import torch
+
+_LOG = logging.getLogger("rewright.optimize")
+Call = Callable[..., Any]
+
+
+def by_inductor(module: torch.fx.GraphModule, arguments: Sequence[Any]) -> Call:
+    """The graph by Inductor for such arguments, or else as it is."""
+    try:
+        from torch._inductor.compile_fx import compile_fx
+
+        return cast("Call", compile_fx(deepcopy(module), list(arguments)))
+    except Exception as error:
+        _LOG.warning("left to eager PyTorch: Inductor does not compile it (%s)", said(error))
+        return module.forward
+
+
+def by_inductor_for_all_sizes(module: torch.fx.GraphModule) -> Call:
+    """The graph by Inductor with guards of its own, where its sizes may be any."""
+    return cast("Call", cast("Any", torch).compile(module, dynamic=True))
+
+
+def said(error: Exception) -> str:
+    """An error in one line."""
+    text = str(error).strip().partition("\n")[0]
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
