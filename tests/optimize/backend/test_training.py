@@ -11,7 +11,7 @@ from tests.optimize.programs import normal
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("dtype", [torch.float32, pytest.param(torch.float64, marks=pytest.mark.long)])
 def test_a_step_of_training_runs_on_kernels(name: str, dtype: torch.dtype, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO", logger="rewright.optimize")
     torch.manual_seed(0)

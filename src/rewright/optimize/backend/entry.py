@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any, cast
 
 import torch
+from torch._dynamo.exc import RestartAnalysis
 
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
@@ -41,6 +42,8 @@ def backend(
     _check(chosen)
     try:
         return _by_autograd(module, examples, chosen)
+    except RestartAnalysis:  # Dynamo captures the graph anew
+        raise
     except Exception as error:  # what AOTAutograd does not take, Inductor says itself
         _LOG.warning("left to Inductor: AOTAutograd does not take the graph (%s)", said(error))
     return by_inductor(module, examples)
@@ -48,8 +51,9 @@ def backend(
 
 def _check(options: Mapping[str, Any]) -> None:
     """Raise RewrightError for options that are none."""
+    nothing = Graph((), {}, {})
     try:
-        optimize(Graph((), {}, {}), **options)
+        optimize(nothing, **options)  # which raises for its own arguments only
     except TypeError as error:
         raise RewrightError(f"options of torch.compile: {error}; use those of rewright.optimize") from None
 

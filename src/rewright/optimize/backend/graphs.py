@@ -51,7 +51,8 @@ class GraphCalls:
 
     def _prepare(self, sizes: Sizes, arguments: Sequence[Any]) -> Call:
         if len(self.by_sizes) < MOST_SIZES:
-            self.by_sizes[sizes] = call = self._by_kernels(arguments)
+            given = [a.detach() if isinstance(a, torch.Tensor) else a for a in arguments]
+            self.by_sizes[sizes] = call = self._by_kernels(given)
             return call
         if self.rest is None:
             self._left(f"kernels were made for {MOST_SIZES} tuples of sizes, and no more are")

@@ -12,16 +12,16 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from rewright.frontends.torch.capture import capture
-from rewright.ir.errors import RewrightError
-from rewright.optimize.api import FLOOR_SECONDS, Optimized, optimize
+from rewright.optimize.api import FLOOR_SECONDS, optimize
 from rewright.optimize.backend.others import said
 from rewright.optimize.backend.plain import Plain, without_results
 from rewright.optimize.calls.dispatch import CAPTURING
 from rewright.optimize.calls.results import Place, Results
-from rewright.optimize.floor.measuring import Floor, measure
+from rewright.optimize.floor.measuring import OURS, measure
 from rewright.optimize.floor.peers import PEERS, Example, Peer
 from rewright.optimize.running import targets
 from rewright.optimize.running.execution import Runner
+from rewright.optimize.scalars.domains import Domain
 
 _LOG = logging.getLogger("rewright.optimize")
 _KINDS = (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer)
@@ -34,12 +34,12 @@ class Kernels:
 
     module: torch.fx.GraphModule
     """The graph itself, for tensors that kernels do not take."""
-    found: Optimized
+    domain: Domain | None
     names: tuple[str, ...]
     results: Results
     homes: Mapping[str, tuple[int, ...]]
     """The strides of the arguments whose memory is returned."""
-    runner: Runner
+    runner: Callable[[Mapping[str, torch.Tensor]], Mapping[str, torch.Tensor]]
 
     def __call__(self, *tensors: torch.Tensor) -> Sequence[Any]:
         """The results, each where the graph has it: in memory of an argument, or in its own with the same strides."""
@@ -57,7 +57,7 @@ class Kernels:
             return False
         if any(given[name].stride() != strides for name, strides in self.homes.items()):
             return False
-        return self.found.domain is None or not self.found.domain.violation(given)
+        return self.domain is None or not self.domain.violation(given)
 
 
 def kernels_for(plain: Plain, arguments: Sequence[Any], kind: str, options: Mapping[str, Any]) -> tuple[Call, str]:
@@ -70,43 +70,36 @@ def kernels_for(plain: Plain, arguments: Sequence[Any], kind: str, options: Mapp
     given = dict(zip(plain.names, examples, strict=True))
     target = targets.choose(options.get("target"), examples)
     results = _results(plain, examples)
-    placed = {n: leaf for n, leaf in enumerate(results.leaves) if isinstance(leaf, Place) and isinstance(leaf.home, str)}
+    placed = {
+        n: leaf for n, leaf in enumerate(results.leaves) if isinstance(leaf, Place) and isinstance(leaf.home, str)
+    }
     if not any(isinstance(leaf, Place) and not isinstance(leaf.home, str) for leaf in results.leaves):
         return plain.call(plain.module.forward), ""  # it computes nothing
     with CAPTURING:
         graph = capture(without_results(plain.module, [*placed]), examples, guards_queries=True, opaque=True)
-    found = optimize(graph, **{**options, "target": target, "floor": False})
+    peers = _peers(options, target)
+    kept = {"remember": False} if peers else {}  # what is remembered cannot be timed part by part
+    found = optimize(graph, **{**options, **kept, "target": target, "floor": False})
     if found.runner is None:
         return plain.module.forward, found.reason
     homes = {str(leaf.home): given[str(leaf.home)].stride() for leaf in placed.values()}
-    ours = partial(Kernels, plain.module, found, plain.names, results, homes)
-    _LOG.info("%s: %d kernels, %s%s", kind, len(found.plan.kernels) if found.plan else 0, found.status, found.left_out)
-    example = Example(graph, plain.module, tuple(examples), {}, given)
-    floor = _floor(example, found.runner, ours, target, options.get("floor", True))
-    if floor is None:
-        return plain.call(ours(found.runner)), ""
-    _LOG.info("%s: %s", kind, floor.whole)
-    if floor.compiled is not None:
-        return plain.call(floor.compiled), ""
-    return plain.call(plain.module.forward if floor.runs == "eager" else ours(floor.runner or found.runner)), ""
+    ours = partial(Kernels, plain.module, found.domain, plain.names, results, homes)
+    _LOG.info("%s: %d kernels, %s%s", kind, found.counts[0], found.status, found.left_out)
+    runner = found.runner
+    if peers and isinstance(runner, Runner):
+        example = Example(graph, plain.module, tuple(examples), {}, given)
+        floor = measure(runner, example, lambda chosen: ours(chosen)(*examples), peers, FLOOR_SECONDS)
+        _LOG.info("%s: %s", kind, floor.whole)
+        if floor.runs != OURS:
+            return plain.call(floor.compiled or plain.module.forward), ""
+        runner = floor.runner or runner
+    return plain.call(ours(runner)), ""
 
 
-def _floor(
-    example: Example,
-    runner: Runner,
-    ours: Callable[[Runner], Call],
-    target: targets.Target,
-    wanted: bool | Sequence[Peer],
-) -> Floor | None:
-    """What is fastest; None where nothing is to be timed, or cannot be."""
-    peers = PEERS if wanted is True else tuple(wanted or ())
-    if not peers or not targets.is_timed(target):
-        return None
-    try:
-        return measure(runner, example, lambda chosen: ours(chosen)(*example.args), peers, FLOOR_SECONDS)
-    except RewrightError as error:
-        _LOG.info("nothing was timed: %s", error)
-        return None
+def _peers(options: Mapping[str, Any], target: targets.Target) -> Sequence[Peer]:
+    """What kernels are timed against."""
+    wanted = options.get("floor", True)
+    return () if not targets.is_timed(target) else PEERS if wanted is True else tuple(wanted or ())
 
 
 def _results(plain: Plain, examples: Sequence[torch.Tensor]) -> Results:

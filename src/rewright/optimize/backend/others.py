@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import warnings
 from collections.abc import Callable, Sequence
 from copy import deepcopy
 from typing import Any, cast
@@ -16,12 +17,18 @@ Call = Callable[..., Any]
 def by_inductor(module: torch.fx.GraphModule, arguments: Sequence[Any]) -> Call:
     """The graph by Inductor for such arguments, or else as it is."""
     try:
-        from torch._inductor.compile_fx import compile_fx
-
-        return cast("Call", compile_fx(deepcopy(module), list(arguments)))
+        return _by_inductor(module, arguments)
     except Exception as error:
         _LOG.warning("left to eager PyTorch: Inductor does not compile it (%s)", said(error))
         return module.forward
+
+
+def _by_inductor(module: torch.fx.GraphModule, arguments: Sequence[Any]) -> Call:
+    from torch._inductor.compile_fx import compile_fx
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what PyTorch says to itself
+        return cast("Call", compile_fx(deepcopy(module), list(arguments)))
 
 
 def by_inductor_for_all_sizes(module: torch.fx.GraphModule) -> Call:
