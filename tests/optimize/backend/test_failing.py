@@ -25,7 +25,7 @@ def fail(*_: Any, **__: Any) -> Any:
         (kernels, "capture"),
         (kernels, "optimize"),
         (kernels, "Kernels"),
-        (kernels, "_results"),
+        (kernels, "returned_by"),
         (Runner, "__call__"),
         (entry, "_by_autograd"),
     ],

@@ -6,8 +6,12 @@ from typing import Any
 
 import pytest
 import torch
+from torch.fx.experimental.proxy_tensor import make_fx
 
-from rewright.optimize.backend.plain import is_flexible, plain_graph, sizes_of, without_results
+from rewright.ir.errors import RewrightError
+from rewright.optimize.api import Optimized
+from rewright.optimize.backend import graphs, kernels
+from rewright.optimize.backend.plain import is_flexible, plain_graph, sizes_of
 from tests.optimize.backend.training import compiled
 from tests.optimize.programs import normal
 
@@ -46,6 +50,33 @@ def test_gradients_of_several_lengths(caplog: pytest.LogCaptureFixture) -> None:
     assert sorted(line.split()[0] for line in caplog.messages) == ["backward:"] * 2 + ["forward:"] * 2
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # Inductor's own
+def test_gradients_of_more_lengths_than_get_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(graphs, "MOST_SIZES", 1)
+    norm = torch.nn.LayerNorm(6)
+    run = compiled(norm, dynamic=True)
+
+    for length in (3, 4, 5):
+        given, other = (normal(length, 6).requires_grad_() for _ in range(2))
+        torch.cos(run(given)).sum().backward()
+        torch.cos(norm(other)).sum().backward()
+        torch.testing.assert_close(given.grad, other.grad)
+
+
+def test_lengths_without_kernels(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("WARNING")
+    monkeypatch.setattr(kernels, "optimize", lambda *_, **__: Optimized("fallback", "nothing is fused"))
+
+    def program(x: torch.Tensor) -> tuple[torch.Tensor, int]:
+        return torch.softmax(x, -1) * x.shape[0], x.shape[0]
+
+    run = compiled(program, dynamic=True)
+
+    for length in (3, 4):
+        torch.testing.assert_close(run(normal(length, 6)), program(normal(length, 6)))
+    assert [line for line in caplog.messages if line] == ["inference left to Inductor: nothing is fused"] * 2
+
+
 @pytest.mark.parametrize("value", [2, 0.5])
 def test_a_number_that_changes(value: float) -> None:
     def program(x: torch.Tensor, n: float) -> torch.Tensor:
@@ -78,7 +109,7 @@ def test_results_and_arguments_of_every_kind(program: Any) -> None:
 
 def graph_of(function: Any, *tensors: torch.Tensor) -> torch.fx.GraphModule:
     """A function as a graph of ATen's operators."""
-    return torch.fx.experimental.proxy_tensor.make_fx(function, tracing_mode="fake")(*tensors)
+    return make_fx(function, tracing_mode="fake")(*tensors)
 
 
 def test_what_is_drawn_is_an_argument_and_drawn_in_order() -> None:
@@ -109,14 +140,16 @@ def test_operators_that_are_not_of_aten_are_put_in_its_terms() -> None:
     torch.testing.assert_close(plain.module(normal(3)), module(normal(3)))
 
 
-def test_a_result_may_be_left_out() -> None:
-    module = graph_of(lambda x: (x + 1, x * 2), normal(3))
-
-    assert without_results(module, [0])(normal(3))[0] is None
-    torch.testing.assert_close(without_results(module, [0])(normal(3))[1], 2 * normal(3))
-
-
 def test_sizes_are_looked_at_where_a_graph_keeps_them_open() -> None:
     assert not is_flexible(graph_of(torch.exp, normal(3)))
-    assert is_flexible(torch.fx.experimental.proxy_tensor.make_fx(torch.exp, tracing_mode="symbolic")(normal(3)))
-    assert sizes_of([normal(3, 2), 5, None]) == ((3, 2), 5, None)
+    assert is_flexible(make_fx(torch.exp, tracing_mode="symbolic")(normal(3)))
+
+
+def test_numbers_that_are_equal_and_not_the_same_are_told_apart() -> None:
+    assert sizes_of([normal(3, 2), 5, None]) == ((3, 2), "5", "None")
+    assert sizes_of([0.0]) != sizes_of([-0.0])
+
+
+def test_an_argument_that_is_no_tensor_and_no_number_is_refused() -> None:
+    with pytest.raises(RewrightError, match="argument 1 is a list; kernels are for tensors and numbers"):
+        plain_graph(graph_of(torch.exp, normal(3)), [normal(3), []])

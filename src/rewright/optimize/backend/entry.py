@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 import torch
 from torch._dynamo.exc import RestartAnalysis
@@ -75,7 +75,7 @@ def _by_autograd(
         partition_fn=min_cut_rematerialization_partition,
         decompositions=select_decomp_table,
     )
-    return cast("Callable[..., Any]", compiler(module, examples))
+    return compiler(module, examples)
 
 
 def _deferred(

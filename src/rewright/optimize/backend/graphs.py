@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
@@ -74,7 +74,8 @@ class GraphCalls:
         _LOG.warning("%s left to Inductor: %s", self.kind, why)
 
 
-def _unwatched() -> Any:
+def _unwatched() -> AbstractContextManager[object]:
     """Without what sees each operator: compiled graphs have none, and AOTAutograd looks at its first call so."""
+    disabled: Any = _disable_current_modes
     watched = torch._C._len_torch_dispatch_stack() > 0  # pyright: ignore[reportPrivateUsage]
-    return _disable_current_modes() if watched else nullcontext()
+    return disabled() if watched else nullcontext()

@@ -10,6 +10,8 @@ from typing import Any, cast
 
 import torch
 
+from rewright.ir.errors import RewrightError
+
 _LOG = logging.getLogger("rewright.optimize")
 Call = Callable[..., Any]
 
@@ -39,4 +41,6 @@ def by_inductor_for_all_sizes(module: torch.fx.GraphModule) -> Call:
 def said(error: Exception) -> str:
     """An error in one line."""
     text = str(error).strip().partition("\n")[0]
+    if isinstance(error, RewrightError):
+        return text
     return f"{type(error).__name__}: {text}" if text else type(error).__name__

@@ -11,11 +11,14 @@ from torch._inductor import inductor_prims  # noqa: F401  # pyright: ignore[repo
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.fx.traceback import preserve_node_meta
 
+from rewright.ir.errors import RewrightError
+
 _aten: Any = torch.ops.aten
 _prims: Any = torch.ops.prims
 _RANDOM = {_aten.rand.default, _aten.randn.default, _aten.randint.default, _aten.randint.low, _aten.randperm.default}
-Sizes = tuple[tuple[int, ...] | int | None, ...]
-"""By argument the shape of a tensor, an integer, or nothing."""
+_NUMBERS = (int, float, bool, type(None))
+Sizes = tuple[tuple[int, ...] | str, ...]
+"""By argument the shape of a tensor, or a number as it is written."""
 
 
 @dataclass(frozen=True)
@@ -76,13 +79,19 @@ def _has_symbols(value: Any) -> bool:
 
 def sizes_of(arguments: Sequence[Any]) -> Sizes:
     """What all sizes in a graph follow from."""
-    return tuple(
-        tuple(a.shape) if isinstance(a, torch.Tensor) else a if isinstance(a, int) else None for a in arguments
-    )
+    return tuple(tuple(a.shape) if isinstance(a, torch.Tensor) else repr(a) for a in arguments)
 
 
 def plain_graph(module: torch.fx.GraphModule, arguments: Sequence[Any]) -> Plain:
-    """The graph for the sizes of these arguments; what is drawn in it becomes an argument."""
+    """The graph for the sizes and numbers among these arguments; what is drawn in it becomes an argument.
+
+    Raises RewrightError where an argument is neither a tensor nor a number.
+    """
+    for number, argument in enumerate(arguments):
+        if not isinstance(argument, (torch.Tensor, *_NUMBERS)):
+            raise RewrightError(
+                f"argument {number} is a {type(argument).__name__}; kernels are for tensors and numbers"
+            )
     with torch.no_grad(), preserve_node_meta():
         run = torch.fx.Interpreter(module).run
         made = make_fx(run, _decompositions(), tracing_mode="fake", _allow_non_fake_inputs=True)(*arguments)
@@ -116,7 +125,7 @@ def _take_out_draws(graph: torch.fx.Graph) -> list[Draw]:
         value = node.meta["val"]
         example = torch.zeros(tuple(value.shape), dtype=value.dtype, device=value.device)
         _become_argument(graph, node, f"drawn_{len(found)}")
-        found.append(Draw(cast("Any", node.target), node.args, dict(node.kwargs), example))
+        found.append(Draw(node.target, node.args, dict(node.kwargs), example))
     return found
 
 
@@ -130,22 +139,21 @@ def _become_argument(graph: torch.fx.Graph, node: torch.fx.Node, name: str) -> N
     graph.erase_node(node)
 
 
-def without_results(module: torch.fx.GraphModule, places: Sequence[int]) -> torch.fx.GraphModule:
-    """The graph with nothing in the place of some results."""
-    graph = torch.fx.Graph()
-    copied = graph.graph_copy(module.graph, {}, return_output_node=True)
-    results = list(cast("tuple[Any, Any]", copied)[0])
-    graph.output(tuple(None if n in places else result for n, result in enumerate(results)))
-    return torch.fx.GraphModule(module, graph)
-
-
 def _decompositions() -> dict[Any, Callable[..., torch.Tensor]]:
     """Operators of Inductor's and of PyTorch's references, by those of ATen."""
     return {
-        _prims.convert_element_type.default: lambda a, dtype: a.to(dtype),
-        _prims.fma.default: lambda a, b, c: a * b + c,
+        _prims.convert_element_type.default: _convert,
+        _prims.fma.default: _multiply_add,
         _prims.iota.default: _iota,
     }
+
+
+def _convert(a: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    return a.to(dtype)
+
+
+def _multiply_add(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor) -> torch.Tensor:
+    return a * b + c
 
 
 def _iota(length: int, *, start: int, step: int, dtype: Any, device: Any, requires_grad: bool) -> torch.Tensor:
