@@ -40,7 +40,7 @@ def test_a_block_runs_on_kernels(caplog: pytest.LogCaptureFixture) -> None:
 
 
 def test_the_backend_has_a_name_when_it_is_installed() -> None:
-    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
+    project = tomllib.loads((Path(__file__).parents[3] / "pyproject.toml").read_text())["project"]
 
     assert project["entry-points"]["torch_dynamo_backends"]["rewright"] == "rewright.optimize.backend:backend"
 

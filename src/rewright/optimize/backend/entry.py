@@ -1,0 +1,93 @@
+"""What ``torch.compile`` calls."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import torch
+from torch._dynamo.exc import RestartAnalysis
+
+from rewright.ir.errors import RewrightError
+from rewright.ir.graph import Graph
+from rewright.optimize.api import optimize
+from rewright.optimize.backend.graphs import GraphCalls
+from rewright.optimize.backend.others import by_inductor, said
+
+_LOG = logging.getLogger("rewright.optimize")
+
+
+def backend(
+    module: torch.fx.GraphModule, examples: Sequence[Any], *, options: Mapping[str, Any] | None = None, **_: object
+) -> Callable[..., Any]:
+    """What ``torch.compile`` calls with each graph: a callable with kernels for it, and for its backward.
+
+    AOTAutograd makes ATen graphs without side effects of it, which keep their guards: one for inference, or one
+    forward and one backward, cut where fewest bytes are saved between them. Each is optimised by itself when it is
+    called first. What has no kernels runs as Inductor compiles it, else as it is; one line of the log
+    ``rewright.optimize`` says why.
+
+    Args:
+        module: the graph that Dynamo captured.
+        examples: its arguments, fake or real.
+        options: those of :func:`rewright.optimize.api.optimize`: ``target``, ``allow``, ``budget``, ``verify``,
+            ``floor``.
+
+    Raises:
+        RewrightError: for options that there are not.
+    """
+    chosen = dict(options or {})
+    _check(chosen)
+    try:
+        return _by_autograd(module, examples, chosen)
+    except RestartAnalysis:  # Dynamo captures the graph anew
+        raise
+    except Exception as error:  # what AOTAutograd does not take, Inductor says itself
+        _LOG.warning("left to Inductor: AOTAutograd does not take the graph (%s)", said(error))
+    return by_inductor(module, examples)
+
+
+def _check(options: Mapping[str, Any]) -> None:
+    """Raise RewrightError for options that are none."""
+    nothing = Graph((), {}, {})
+    try:
+        optimize(nothing, **options)  # which raises for its own arguments only
+    except TypeError as error:
+        raise RewrightError(f"options of torch.compile: {error}; use those of rewright.optimize") from None
+
+
+def _by_autograd(
+    module: torch.fx.GraphModule, examples: Sequence[Any], options: Mapping[str, Any]
+) -> Callable[..., Any]:
+    from torch._dynamo.backends.common import aot_autograd
+    from torch._functorch.partitioners import min_cut_rematerialization_partition
+    from torch._inductor.decomposition import select_decomp_table
+
+    def compiling(kind: str) -> Callable[..., Any]:
+        return partial(_deferred, kind, options)
+
+    compiler = aot_autograd(
+        fw_compiler=compiling("forward"),
+        bw_compiler=compiling("backward"),
+        inference_compiler=compiling("inference"),
+        partition_fn=min_cut_rematerialization_partition,
+        decompositions=select_decomp_table,
+    )
+    return compiler(module, examples)
+
+
+def _deferred(
+    kind: str, options: Mapping[str, Any], module: torch.fx.GraphModule, examples: Sequence[Any]
+) -> Callable[[list[Any]], Sequence[Any]]:
+    """A graph of AOTAutograd's, to be optimised when it is called; its arguments are one list, which is emptied."""
+    calls = GraphCalls(module, kind, options)
+
+    def boxed(arguments: list[Any]) -> Sequence[Any]:
+        given = tuple(arguments)
+        arguments.clear()
+        return calls(given)
+
+    boxed.__dict__["_boxed_call"] = True
+    return boxed

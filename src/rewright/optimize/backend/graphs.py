@@ -1,0 +1,81 @@
+"""One graph of AOTAutograd's: for each tuple of sizes that it is called with, what runs."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import _disable_current_modes  # pyright: ignore[reportPrivateUsage]
+
+from rewright.optimize.backend.kernels import kernels_for
+from rewright.optimize.backend.others import by_inductor, by_inductor_for_all_sizes, said
+from rewright.optimize.backend.plain import Sizes, is_flexible, plain_graph, sizes_of
+
+_LOG = logging.getLogger("rewright.optimize")
+MOST_SIZES = 8
+"""For so many tuples of sizes a graph gets kernels of their own."""
+Call = Callable[..., Sequence[Any]]
+
+
+class GraphCalls:
+    """A graph without side effects, called with its arguments; kernels are made at the first call of each size.
+
+    Dynamo's guards say for which arguments the graph is, so that only sizes that the graph keeps open are looked at.
+    """
+
+    def __init__(self, module: torch.fx.GraphModule, kind: str, options: Mapping[str, Any]) -> None:
+        self.module, self.kind, self.options = module, kind, options
+        self.flexible = is_flexible(module)
+        self.by_sizes: dict[Sizes, Call] = {}
+        self.rest: Call | None = None
+        """What runs for more sizes."""
+        self.lock = threading.RLock()
+
+    def __call__(self, arguments: Sequence[Any]) -> Sequence[Any]:
+        """The results, with the strides that the graph says."""
+        sizes = sizes_of(arguments) if self.flexible else ()
+        call = self.by_sizes.get(sizes)
+        with torch.no_grad(), _unwatched():
+            if call is None:
+                with self.lock:
+                    call = self.by_sizes.get(sizes) or self._prepare(sizes, arguments)
+            try:
+                return call(*arguments)
+            except Exception as error:  # the graph's own, which eager PyTorch then raises, or of what was compiled
+                _LOG.warning("%s left to eager PyTorch: %s", self.kind, said(error))
+                return self.module.forward(*arguments)
+
+    def _prepare(self, sizes: Sizes, arguments: Sequence[Any]) -> Call:
+        if len(self.by_sizes) < MOST_SIZES:
+            given = [a.detach() if isinstance(a, torch.Tensor) else a for a in arguments]
+            self.by_sizes[sizes] = call = self._by_kernels(given)
+            return call
+        if self.rest is None:
+            self._left(f"kernels were made for {MOST_SIZES} tuples of sizes, and no more are")
+            self.rest = by_inductor_for_all_sizes(self.module)
+        return self.rest
+
+    def _by_kernels(self, arguments: Sequence[Any]) -> Call:
+        """What is fastest, or where there are no kernels, what Inductor makes of the graph."""
+        try:
+            call, why = kernels_for(plain_graph(self.module, arguments), arguments, self.kind, self.options)
+            if not why:
+                return call
+        except Exception as error:
+            why = said(error)
+        self._left(why)
+        return by_inductor(self.module, arguments)
+
+    def _left(self, why: str) -> None:
+        _LOG.warning("%s left to Inductor: %s", self.kind, why)
+
+
+def _unwatched() -> AbstractContextManager[object]:
+    """Without what sees each operator: compiled graphs have none, and AOTAutograd looks at its first call so."""
+    disabled: Any = _disable_current_modes
+    watched = torch._C._len_torch_dispatch_stack() > 0  # pyright: ignore[reportPrivateUsage]
+    return disabled() if watched else nullcontext()

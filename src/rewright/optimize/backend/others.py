@@ -1,0 +1,46 @@
+"""What runs where there are no kernels: the graph as Inductor compiles it, else as it is."""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from collections.abc import Callable, Sequence
+from copy import deepcopy
+from typing import Any, cast
+
+import torch
+
+from rewright.ir.errors import RewrightError
+
+_LOG = logging.getLogger("rewright.optimize")
+Call = Callable[..., Any]
+
+
+def by_inductor(module: torch.fx.GraphModule, arguments: Sequence[Any]) -> Call:
+    """The graph by Inductor for such arguments, or else as it is."""
+    try:
+        return _by_inductor(module, arguments)
+    except Exception as error:
+        _LOG.warning("left to eager PyTorch: Inductor does not compile it (%s)", said(error))
+        return module.forward
+
+
+def _by_inductor(module: torch.fx.GraphModule, arguments: Sequence[Any]) -> Call:
+    from torch._inductor.compile_fx import compile_fx
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what PyTorch says to itself
+        return cast("Call", compile_fx(deepcopy(module), list(arguments)))
+
+
+def by_inductor_for_all_sizes(module: torch.fx.GraphModule) -> Call:
+    """The graph by Inductor with guards of its own, where its sizes may be any."""
+    return cast("Call", cast("Any", torch).compile(module, dynamic=True))
+
+
+def said(error: Exception) -> str:
+    """An error in one line."""
+    text = str(error).strip().partition("\n")[0]
+    if isinstance(error, RewrightError):
+        return text
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__

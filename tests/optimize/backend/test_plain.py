@@ -1,0 +1,155 @@
+"""Graphs for the sizes of a call, and what they hold, draw and return besides tensors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch.fx.experimental.proxy_tensor import make_fx
+
+from rewright.ir.errors import RewrightError
+from rewright.optimize.api import Optimized
+from rewright.optimize.backend import graphs, kernels
+from rewright.optimize.backend.plain import is_flexible, plain_graph, sizes_of
+from tests.optimize.backend.training import compiled
+from tests.optimize.programs import normal
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # Inductor's own
+def test_each_of_eight_lengths_has_kernels_and_inductor_has_the_rest(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", logger="rewright.optimize")
+
+    def program(x: torch.Tensor) -> tuple[torch.Tensor, int, None, int]:
+        return torch.softmax(x, -1) * x.shape[0], x.shape[0], None, x.shape[0] + x.shape[1]
+
+    run = compiled(program, dynamic=True)
+
+    for length in [*range(2, 10), 3, 9]:
+        torch.testing.assert_close(run(normal(length, 5)), program(normal(length, 5)))
+    assert caplog.messages == ["inference: 1 kernels, proved"] * 8
+
+    for length in (10, 11):
+        torch.testing.assert_close(run(normal(length, 5)), program(normal(length, 5)))
+    assert caplog.messages[8:] == [
+        "inference left to Inductor: kernels were made for 8 tuples of sizes, and no more are"
+    ]
+
+
+def test_gradients_of_several_lengths(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", logger="rewright.optimize")
+    norm = torch.nn.LayerNorm(6)
+    run = compiled(norm, dynamic=True)
+
+    for length in (3, 4, 3):
+        given, other = (normal(length, 6).requires_grad_() for _ in range(2))
+        torch.cos(run(given)).sum().backward()
+        torch.cos(norm(other)).sum().backward()
+        torch.testing.assert_close(given.grad, other.grad)
+
+    assert sorted(line.split()[0] for line in caplog.messages) == ["backward:"] * 2 + ["forward:"] * 2
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # Inductor's own
+def test_gradients_of_more_lengths_than_get_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(graphs, "MOST_SIZES", 1)
+    norm = torch.nn.LayerNorm(6)
+    run = compiled(norm, dynamic=True)
+
+    for length in (3, 4, 5):
+        given, other = (normal(length, 6).requires_grad_() for _ in range(2))
+        torch.cos(run(given)).sum().backward()
+        torch.cos(norm(other)).sum().backward()
+        torch.testing.assert_close(given.grad, other.grad)
+
+
+def test_lengths_without_kernels(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("WARNING")
+    monkeypatch.setattr(kernels, "optimize", lambda *_, **__: Optimized("fallback", "nothing is fused"))
+
+    def program(x: torch.Tensor) -> tuple[torch.Tensor, int]:
+        return torch.softmax(x, -1) * x.shape[0], x.shape[0]
+
+    run = compiled(program, dynamic=True)
+
+    for length in (3, 4):
+        torch.testing.assert_close(run(normal(length, 6)), program(normal(length, 6)))
+    assert [line for line in caplog.messages if line] == ["inference left to Inductor: nothing is fused"] * 2
+
+
+@pytest.mark.parametrize("value", [2, 0.5])
+def test_a_number_that_changes(value: float) -> None:
+    def program(x: torch.Tensor, n: float) -> torch.Tensor:
+        return torch.softmax(x * n, -1)
+
+    run = compiled(program, dynamic=True)
+
+    for n in (value, value + 1, value + 2):
+        torch.testing.assert_close(run(normal(3, 4), n), program(normal(3, 4), n))
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        lambda x: (torch.softmax(x, -1), None, 3, x.shape),
+        lambda x: torch.softmax(x + torch.tensor([1.0, 2.0, 3.0]), -1),
+        lambda x: x.t(),
+        lambda x: torch.softmax(torch.arange(4.0), -1),
+        lambda x: (x, torch.softmax(x.t(), -1), x[1:]),
+        lambda x: torch.softmax(x.cumsum(0).to(torch.float64), -1).to(torch.float16),
+    ],
+    ids=["no tensor", "a constant", "no computation", "no argument", "memory of the argument", "dtypes"],
+)
+def test_results_and_arguments_of_every_kind(program: Any) -> None:
+    found, expected = compiled(program)(normal(4, 3)), program(normal(4, 3))
+
+    torch.testing.assert_close(found, expected)
+    assert type(found) is type(expected)
+
+
+def graph_of(function: Any, *tensors: torch.Tensor) -> torch.fx.GraphModule:
+    """A function as a graph of ATen's operators."""
+    return make_fx(function, tracing_mode="fake")(*tensors)
+
+
+def test_what_is_drawn_is_an_argument_and_drawn_in_order() -> None:
+    module = graph_of(lambda x: x + torch.rand(3) - torch.rand(3), normal(3))
+
+    plain = plain_graph(module, [normal(3)])
+
+    assert len(plain.draws) == 2
+    torch.manual_seed(5)
+    expected = module(normal(3))
+    torch.manual_seed(5)
+    torch.testing.assert_close(plain.call(plain.module)(normal(3)), expected)
+
+
+def test_operators_that_are_not_of_aten_are_put_in_its_terms() -> None:
+    prims: Any = torch.ops.prims
+    module = graph_of(
+        lambda x: prims.convert_element_type(
+            prims.fma(x, x, prims.iota(3, start=1, step=2, dtype=torch.int64, device="cpu", requires_grad=False)),
+            torch.float64,
+        ),
+        normal(3),
+    )
+
+    plain = plain_graph(module, [normal(3)])
+
+    assert not any("prims" in str(node.target) for node in plain.module.graph.nodes)
+    torch.testing.assert_close(plain.module(normal(3)), module(normal(3)))
+
+
+def test_sizes_are_looked_at_where_a_graph_keeps_them_open() -> None:
+    assert not is_flexible(graph_of(torch.exp, normal(3)))
+    assert is_flexible(make_fx(torch.exp, tracing_mode="symbolic")(normal(3)))
+
+
+def test_numbers_that_are_equal_and_not_the_same_are_told_apart() -> None:
+    assert sizes_of([normal(3, 2), 5, None]) == ((3, 2), "5", "None")
+    assert sizes_of([0.0]) != sizes_of([-0.0])
+
+
+def test_an_argument_that_is_no_tensor_and_no_number_is_refused() -> None:
+    with pytest.raises(RewrightError, match="argument 1 is a list; kernels are for tensors and numbers"):
+        plain_graph(graph_of(torch.exp, normal(3)), [normal(3), []])
