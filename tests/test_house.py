@@ -22,7 +22,6 @@ ENTRANCES = {
     "rewright.env.compat.pipelines",
     "rewright.env.listing",
     "rewright.frontends.torch.without_cuda",
-    "rewright.optimize.backend",
     "rewright.optimize.printing.wgsl.renderer",
     "rewright.pytest_plugin",
 }

@@ -12,8 +12,6 @@ from torch._dynamo.exc import RestartAnalysis
 
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
-from rewright.optimize.api import optimize
-from rewright.optimize.backend.graphs import GraphCalls
 from rewright.optimize.backend.others import by_inductor, said
 
 _LOG = logging.getLogger("rewright.optimize")
@@ -51,6 +49,8 @@ def backend(
 
 def _check(options: Mapping[str, Any]) -> None:
     """Raise RewrightError for options that are none."""
+    from rewright.optimize.api import optimize
+
     nothing = Graph((), {}, {})
     try:
         optimize(nothing, **options)  # which raises for its own arguments only
@@ -82,6 +82,8 @@ def _deferred(
     kind: str, options: Mapping[str, Any], module: torch.fx.GraphModule, examples: Sequence[Any]
 ) -> Callable[[list[Any]], Sequence[Any]]:
     """A graph of AOTAutograd's, to be optimised when it is called; its arguments are one list, which is emptied."""
+    from rewright.optimize.backend.graphs import GraphCalls
+
     calls = GraphCalls(module, kind, options)
 
     def boxed(arguments: list[Any]) -> Sequence[Any]:

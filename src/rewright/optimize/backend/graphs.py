@@ -11,7 +11,6 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import _disable_current_modes  # pyright: ignore[reportPrivateUsage]
 
-from rewright.optimize.backend.kernels import kernels_for
 from rewright.optimize.backend.others import by_inductor, by_inductor_for_all_sizes, said
 from rewright.optimize.backend.plain import Sizes, is_flexible, plain_graph, sizes_of
 
@@ -61,6 +60,8 @@ class GraphCalls:
 
     def _by_kernels(self, arguments: Sequence[Any]) -> Call:
         """What is fastest, or where there are no kernels, what Inductor makes of the graph."""
+        from rewright.optimize.backend.kernels import kernels_for  # with the first graph that is called
+
         try:
             call, why = kernels_for(plain_graph(self.module, arguments), arguments, self.kind, self.options)
             if not why:

@@ -11,14 +11,16 @@ from typing import Any
 import torch
 
 from rewright.frontends.torch.capture import capture
-from rewright.optimize.api import FLOOR_SECONDS, optimize
+from rewright.optimize.api import optimize
 from rewright.optimize.backend.others import said
 from rewright.optimize.backend.plain import Plain
 from rewright.optimize.backend.returned import Returned, returned_by
 from rewright.optimize.calls.dispatch import CAPTURING
 from rewright.optimize.calls.results import UPDATED
-from rewright.optimize.floor.measuring import OURS, measure
-from rewright.optimize.floor.peers import PEERS, Example, Peer
+from rewright.optimize.floor.measuring import measure
+from rewright.optimize.floor.peers import Example
+from rewright.optimize.floor.timings import OURS, PEERS, Peer
+from rewright.optimize.making import FLOOR_SECONDS
 from rewright.optimize.running import targets
 from rewright.optimize.running.execution import Runner
 from rewright.optimize.scalars.domains import Domain
