@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 import rewright as rw
-from bench import attention
+from bench.optimize.programs import eviction
 from rewright.ir.types import DType
 from rewright.optimize.online.units import unit
 from rewright.optimize.planning.plan import reads_of
@@ -71,9 +71,9 @@ def test_a_number_times_its_inverse_is_one_unless_there_is_none() -> None:
 
 
 def test_what_every_reader_computes_again_is_not_stored() -> None:
-    args = attention.inputs("h2o", 24, 2, 32, torch.float32, "cpu", 1.0)
+    args = eviction.inputs("h2o", 24, 2, 32, torch.float32, "cpu", 1.0)
 
-    plan = Planner(prepare_graph(rw.capture(attention.h2o, args))).plan()
+    plan = Planner(prepare_graph(rw.capture(eviction.h2o, args))).plan()
 
     read = {p for step in plan.steps for p in reads_of(plan, step)} | set(plan.graph.outputs.values())
     views = {p for o in plan.graph.outputs.values() for p in plan.graph.nodes[o].operands}

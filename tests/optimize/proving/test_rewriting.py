@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import rewright as rw
-from bench import attention
+from bench.optimize.programs import eviction
 from rewright.ir.types import DType
 from rewright.optimize.planning.costs import operations
 from rewright.optimize.planning.plan import Plan
@@ -109,13 +109,13 @@ def plan_of(program: Any, args: Any) -> Plan:
 
 
 def variant(name: str, dtype: torch.dtype) -> Plan:
-    args = tuple(t.to("meta") for t in attention.inputs(name, 64, 2, 32, dtype, "cpu", 1.0))
-    return plan_of(attention.MODULES[name], args)
+    args = tuple(t.to("meta") for t in eviction.inputs(name, 64, 2, 32, dtype, "cpu", 1.0))
+    return plan_of(eviction.MODULES[name], args)
 
 
 @pytest.mark.sample(3)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
-@pytest.mark.parametrize("name", attention.MODULES)
+@pytest.mark.parametrize("name", eviction.MODULES)
 def test_exponentials_become_powers_of_two_and_that_is_proved(name: str, dtype: torch.dtype) -> None:
     plan = variant(name, dtype)
 
@@ -142,7 +142,7 @@ def test_a_row_of_16_bits_has_two_small_statistics_and_no_division_for_each_elem
 
 @pytest.mark.parametrize("scale", [1.0, 3.0])
 def test_the_log_domain_is_closer_to_float64_than_eager_16_bits(scale: float) -> None:
-    program, args = attention.h2o, attention.inputs("h2o", 48, 2, 24, torch.float16, "cpu", scale)
+    program, args = eviction.h2o, eviction.inputs("h2o", 48, 2, 24, torch.float16, "cpu", scale)
 
     found = rw.optimize(program, args, target="torch")
 
@@ -165,9 +165,9 @@ def test_float32_rows_keep_maximum_and_sum_apart() -> None:
 def test_weights_of_logits_in_the_thousands_keep_their_digits(dtype: torch.dtype, scale: float) -> None:
     """Products of integers are exact: what is left is how a difference from the maximum is rounded."""
     args = tuple((normal(1, 37, 2, 24, seed=s) * m).round().to(dtype) for s, m in enumerate((scale, 3.0, 1.0)))
-    exact = attention.h2o(*(a.double() for a in args))[1]
+    exact = eviction.h2o(*(a.double() for a in args))[1]
 
-    found = rw.optimize(attention.h2o, args, target="torch")
+    found = rw.optimize(eviction.h2o, args, target="torch")
 
     assert found.status == "proved", found.reason
     assert (found(*args)[1].double() - exact).abs().max() < 4e-6
