@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import torch
 
@@ -15,12 +15,12 @@ from rewright.frontends.torch.capture import capture
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 from rewright.optimize.calls.dispatch import Calls
-from rewright.optimize.floor.peers import compile_program
-from rewright.optimize.floor.timings import PEERS, Floor, Peer
-from rewright.optimize.planning.plan import Plan
+from rewright.optimize.floor.peers import compile_program, given_tensors, graph_by
+from rewright.optimize.floor.timings import OURS, PEERS, Floor, Peer
+from rewright.optimize.planning.plan import WANT, Plan
 from rewright.optimize.planning.preparing import prepare_graph
 from rewright.optimize.planning.work import Work
-from rewright.optimize.proving.trusted import Trust
+from rewright.optimize.proving.trusted import Allow, Trust
 from rewright.optimize.remembered.cache import keep, key_of, recall
 from rewright.optimize.remembered.entry import Entry
 from rewright.optimize.running import targets
@@ -28,10 +28,6 @@ from rewright.optimize.running.checked import Checked
 from rewright.optimize.running.targets import Printed, Target
 from rewright.optimize.scalars.domains import Domain
 from rewright.proof.certificate import Certificate
-
-Allow = Literal["proved", "tested"]
-WANT = "for want of a proof"
-"""Why a part of a program is left to a library, in a decision."""
 
 
 @dataclass
@@ -45,6 +41,8 @@ class Optimized:
     status: str
     reason: str
     graph: Graph | None = None
+    captured: Graph | None = None
+    """The program as it was captured; ``graph`` is what plans are made for."""
     plan: Plan | None = None
     trust: Trust = field(default_factory=Trust)
     checked: Checked | None = None
@@ -102,7 +100,7 @@ class Optimized:
         For a graph the arguments are tensors by input name.
         """
         if self.original is None:
-            return self.run(kwargs)
+            return self.run(kwargs) if self.runs == OURS else self._by_peer(kwargs)
         if self.runs == "inductor":
             self.compiled = self.compiled or compile_program(self.original, args)
             return self.compiled(*args, **kwargs)
@@ -117,6 +115,17 @@ class Optimized:
         if why not in self.notes:
             self.notes.append(why)
         return self.original(*args, **kwargs)
+
+    def _by_peer(self, inputs: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+        """A graph as it was fastest without kernels, where it is defined and its inputs are there."""
+        if self.captured is None or self.domain is None or self.runner is None:
+            return self.run(inputs)
+        with torch.no_grad():
+            if why := self.domain.violation(inputs):
+                raise RewrightError(why)
+            given = given_tensors(self.captured, inputs)
+            self.compiled = self.compiled or graph_by(self.runs, self.captured, given)
+            return dict(zip(self.captured.outputs, self.compiled(*given), strict=True))
 
     def run(self, inputs: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
         """The outputs by name, from inputs by name; raises RewrightError where there are no kernels."""
@@ -201,26 +210,29 @@ def optimize(
         if original is not None:
             found.calls = Calls.of(original, args, kwargs or {}, partial(_capture, program))
         captured = found.calls.graph if found.calls is not None else _capture(program, args, kwargs)
-        found.graph, found.domain = prepare_graph(captured), Domain.of(captured)
+        found.graph, found.captured, found.domain = prepare_graph(captured), captured, Domain.of(captured)
         seconds["capture"] = time.process_time() - started
         key = key_of(captured, chosen, (allow, verify, peers)) if remember and chosen == "cpu" else ""
-        if key and (entry := recall(key)) is not None:
-            _restore(found, entry)
+        if key and (entry := recall(key)) is not None and _restore(found, entry):
             return found
         from rewright.optimize.making import find_kernels, keep_fastest  # and so the planner, and the prover
 
         find_kernels(found, captured, chosen, allow, budget, verify)
         if peers and targets.is_timed(chosen):
             keep_fastest(found, captured, args, kwargs or {}, peers)
-        if key and found.runner is not None:
-            keep(key, found)
+        if key and found.runner is not None and (found.floor is not None or not peers):
+            keep(key, found)  # what was not timed now may be timed later
     except RewrightError as error:
-        found.reason = str(error)
-        found.runner = None
+        _fall_back(found, str(error))
     except Exception as error:  # a program that runs without us has to run with us
-        found.reason = f"this is a bug of rewright ({type(error).__name__}: {error}); report it"
-        found.runner = None
+        _fall_back(found, f"this is a bug of rewright ({type(error).__name__}: {error}); report it")
     return found
+
+
+def _fall_back(found: Optimized, reason: str) -> None:
+    """Leave a program as it is."""
+    found.status, found.reason, found.runs = "fallback", reason, "eager"
+    found.runner = found.compiled = None
 
 
 def _capture(program: Any, args: Sequence[Any], kwargs: Mapping[str, Any] | None) -> Graph:
@@ -230,10 +242,16 @@ def _capture(program: Any, args: Sequence[Any], kwargs: Mapping[str, Any] | None
     return capture(program, args, kwargs, guards_queries=True, opaque=True)
 
 
-def _restore(found: Optimized, entry: Entry) -> None:
-    """Fill in what was remembered."""
+def _restore(found: Optimized, entry: Entry) -> bool:
+    """Fill in what was remembered; false where it cannot be loaded, and is to be made anew."""
+    try:
+        runner = entry.runner()
+    except RewrightError as error:
+        found.notes.append(str(error))
+        return False
     said = entry.document
     found.status, found.reason, found.runs = said["status"], said["reason"], said["runs"]
     found.trust = Trust(said["evidence"], said["reason"], assumptions=tuple(said["assumptions"]))
     found.work = None if said["work"] is None else Work(*said["work"])
-    found.runner, found.entry = entry.runner(), entry
+    found.runner, found.entry = runner, entry
+    return True

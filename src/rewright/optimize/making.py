@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 from rewright.optimize.floor.measuring import measure, measure_peers
 from rewright.optimize.floor.peers import Example
 from rewright.optimize.floor.timings import OURS, Peer
-from rewright.optimize.planning.plan import Plan, widen_storage
+from rewright.optimize.planning.plan import WANT, Plan, widen_storage
 from rewright.optimize.planning.planner import Planner
 from rewright.optimize.planning.preparing import prepare_graph
 from rewright.optimize.planning.splitting import split_plan
@@ -22,7 +22,7 @@ from rewright.optimize.proving.leaving import computed_for, look_ups
 from rewright.optimize.proving.proofs import LEAST, trust, unproved_identity
 from rewright.optimize.proving.rewrite_proofs import unproved_rewrite
 from rewright.optimize.proving.rewriting import rewritten
-from rewright.optimize.proving.trusted import Trust
+from rewright.optimize.proving.trusted import Allow, Trust
 from rewright.optimize.running import targets
 from rewright.optimize.running.checking import check, small_graph
 from rewright.optimize.running.execution import Runner
@@ -31,10 +31,8 @@ from rewright.optimize.running.targets import Target
 if TYPE_CHECKING:
     from rewright.optimize.api import Optimized
 
-Allow = Literal["proved", "tested"]
 ROUNDS = 3
 """So often a plan is made anew without what is not proved of it."""
-WANT = "for want of a proof"
 FLOOR_SECONDS = 30.0
 """After so many, no more parts are timed."""
 SMALL_PIECES = 3
@@ -62,7 +60,7 @@ def find_kernels(found: Optimized, captured: Graph, target: Target, allow: Allow
     cheaper = _cheaper(plan, found.trust, budget)
     seconds["prove"] = found.trust.seconds
     small = small_graph(captured) if verify else None  # as it was given: what was prepared is tested too
-    tiny = Planner(prepare_graph(small), machine=machine).plan() if small is not None else None
+    tiny = Planner(prepare_graph(small), machine=machine, like=planner).plan() if small is not None else None
     if cheaper is not None and _build(found, cheaper, target, small, _rewritten_too(tiny)):
         found.trust.updates += _words(found.trust.rules)
     elif cheaper is not None:

@@ -10,8 +10,9 @@ import torch
 
 import rewright as rw
 from rewright.ir.errors import RewrightError
-from rewright.optimize.floor import measuring
-from rewright.optimize.floor.measuring import Timing, timed
+from rewright.optimize.floor import measuring, peers
+from rewright.optimize.floor.measuring import agree, timed
+from rewright.optimize.floor.timings import Timing
 from tests.optimize.programs import normal
 
 
@@ -129,3 +130,61 @@ def test_a_timing_reads_as_a_sentence() -> None:
     assert str(timing) == (
         "the program: kernels is kept (kernels 1.000 ms, eager 2.000 ms, 2.00 times as fast as the next)"
     )
+
+
+@pytest.mark.parametrize(("whole", "count"), [(True, 1), (False, 2)])
+def test_who_computes_something_else_does_not_run_however_fast(
+    whole: bool, count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The whole program is wrong, or each of its two parts."""
+
+    def compiled(given: Callable[..., Any], args: Any) -> Callable[..., Any]:
+        return lambda *tensors: given(*tensors) * (1.01 if whole else 1.0)
+
+    def compiled_part(given: Callable[..., Any], args: Any) -> Callable[..., Any]:
+        return lambda *tensors: tuple(y + 1 for y in given(*tensors))
+
+    monkeypatch.setattr(peers, "compile_program", compiled)
+    monkeypatch.setattr(measuring, "compile_graph", compiled_part)
+    fast = rw.optimize(program, ARGS, target="cpu", remember=False)
+
+    assert fast.floor is not None and (not whole or fast.runs in ("kernels", "eager"))
+    assert sum("computes something else than the kernels" in note for note in fast.floor.notes) == count
+    torch.testing.assert_close(fast(*ARGS), program(*ARGS))
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "near"),
+    [
+        ([1.0, 2.0], [1.0, 2.0001], True),
+        ([1.0, 2.0], [1.0, 2.1], False),
+        ([1.0, float("nan")], [1.0, float("nan")], True),
+        ([1.0, float("nan")], [1.0, 2.0], False),
+        ([1.0, float("inf")], [1.0, float("-inf")], False),
+        ([0.0, 0.0], [0.0, 1e-3], False),
+        ([], [], True),
+    ],
+)
+def test_results_are_near_where_only_rounding_is_between_them(one: list[float], other: list[float], near: bool) -> None:
+    assert agree(torch.tensor(one), (torch.tensor(other),)) is near
+
+
+def test_results_of_other_types_sizes_and_numbers_are_not_near() -> None:
+    x = torch.ones(3)
+    assert not agree(x, x.double())
+    assert not agree(x, torch.ones(4))
+    assert not agree(x, (x, x))
+    assert not agree(torch.arange(9), torch.arange(9) + 1)
+
+
+@pytest.mark.parametrize("runs", ["eager", "inductor"])
+def test_a_graph_runs_as_it_was_fastest_too(runs: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(measuring, "timed", seconds(**{"kernels": 3.0, "eager": 2.0, "inductor": 2.0, runs: 1.0}))
+    graph = rw.capture(program, ARGS)
+    found = rw.optimize(graph, target="cpu", remember=False)
+
+    assert found.runs == runs, found.notes
+    (result,) = found(**dict(zip(graph.inputs, ARGS, strict=True))).values()
+    torch.testing.assert_close(result, program(*ARGS))
+    with pytest.raises(RewrightError, match="has no value"):
+        found(x=ARGS[0])

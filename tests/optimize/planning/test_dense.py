@@ -113,3 +113,24 @@ def test_a_bias_is_added_by_the_library_that_multiplies_unless_something_is_made
     assert sorted(names) == ["add", "dot_general", "dot_general"] and len(plan.kernels) == 1
     assert found.status == "proved"
     torch.testing.assert_close(found(*args), program(*args), rtol=1e-4, atol=1e-3)
+
+
+def test_a_small_program_is_planned_as_the_large_one_that_it_is_tested_for() -> None:
+    """Costs depend on sizes, and kernels that are tested have to be those that run."""
+    small = normal(4, 8), normal(8, 12), normal(12, 8)
+    large = Planner(prepare_graph(rw.capture(gated, PROGRAMS["gated layer"][1])))
+    count = len(large.plan().kernels)
+    graph = prepare_graph(rw.capture(gated, small))
+
+    alike, alone = Planner(graph, like=large).plan(), Planner(graph).plan()
+
+    assert len(alike.kernels) == count and sum(isinstance(s, LibraryStep) for s in alike.steps) == 3
+    assert not any("a library multiplies faster" in d for d in alone.decisions)
+
+
+def test_a_planner_of_another_program_says_nothing() -> None:
+    large = Planner(prepare_graph(rw.capture(gated, PROGRAMS["gated layer"][1])))
+    large.plan()
+    program, args = PROGRAMS["sigmoid attention"]
+
+    assert Planner(prepare_graph(rw.capture(program, args)), like=large).like is None

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -123,3 +125,34 @@ def test_calls_of_a_remembered_program_are_guarded_as_before() -> None:
         "x was float32[8, 48] with strides [48, 1] on cpu and is float32[5, 48] with strides [48, 1] "
         "on cpu: the original program ran"
     ]
+
+
+def test_what_was_not_timed_is_not_kept_as_if_it_were() -> None:
+    meta = tuple(t.to("meta") for t in ARGS)
+    found = rw.optimize(program, meta, target="cpu")
+
+    assert found.status == "proved" and not programs_folder().exists()
+
+
+def test_an_entry_that_cannot_be_loaded_is_made_anew() -> None:
+    optimized()
+    (entry,) = programs_folder().iterdir()
+    (entry / "kernels.so").write_bytes(b"no library")
+    digests = {path.name: sha256(path.read_bytes()).hexdigest() for path in entry.iterdir() if path.name[:2] != "di"}
+    (entry / "digests.json").write_text(json.dumps(digests))
+
+    found = optimized()
+
+    assert found.entry is None and found.status == "proved"
+    assert any("cannot be loaded" in note for note in found.notes)
+
+
+def test_a_failure_of_ours_leaves_the_program_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: object) -> None:
+        raise TypeError("no JSON")
+
+    monkeypatch.setattr(api, "keep", fails)
+    found = optimized()
+
+    assert (found.status, found.runs, found.runner) == ("fallback", "eager", None)
+    torch.testing.assert_close(found(*ARGS), program(*ARGS))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,7 @@ import torch.nn.functional as F
 
 import rewright as rw
 from rewright.ir.errors import RewrightError
+from rewright.optimize.running.bare import processor
 from tests.optimize.programs import normal
 
 RUN = """
@@ -97,3 +100,17 @@ def test_there_is_no_package_without_kernels(tmp_path: Path) -> None:
 
     with pytest.raises(RewrightError, match="there are no kernels"):
         found.package(tmp_path / "new")
+
+
+def test_a_package_is_refused_where_the_processor_lacks_what_it_was_compiled_for(tmp_path: Path) -> None:
+    where = package(tmp_path)
+    manifest = json.loads((where / "manifest.json").read_text())
+    assert set(manifest["processor"]) == processor() != set()
+    (where / "manifest.json").write_text(json.dumps({**manifest, "processor": ["avx4096"]}))
+    digests = json.loads((where / "digests.json").read_text())
+    digests["manifest.json"] = sha256((where / "manifest.json").read_bytes()).hexdigest()
+    (where / "digests.json").write_text(json.dumps(digests))
+    from rewright.optimize.remembered.loader import load
+
+    with pytest.raises(RuntimeError, match="need a processor with avx4096"):
+        load(where)

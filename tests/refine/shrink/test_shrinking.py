@@ -274,11 +274,23 @@ def test_expectations_are_given_at_captured_sizes(name: str) -> None:
 
 WINDOW = 512
 Mask = Callable[[Any, Any], Any]
+
+
+def _places() -> torch.Tensor:
+    return torch.arange(4096, dtype=torch.float32)
+
+
+def _totals() -> torch.Tensor:
+    return torch.ones(4096).cumsum(0)
+
+
 WINDOWS: dict[str, Mask] = {
     "a place": lambda i, j: j > i - WINDOW,
     "a distance": lambda i, j: j + (WINDOW - 1) >= i,
     "less than": lambda i, j: i - j < WINDOW,
     "floats": lambda i, j: i.float() - j.float() < float(WINDOW),
+    "places as floats": lambda i, j: _places()[:, None] - _places() < float(WINDOW),
+    "float sums of ones": lambda i, j: _totals()[:, None] - _totals() < float(WINDOW),
     "half a float": lambda i, j: (i - j).float() * 0.5 < WINDOW / 2,
 }
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import logging
 import warnings
 from collections.abc import Callable, Sequence
-from copy import deepcopy
 from typing import Any, cast
 
 import torch
 
 from rewright.ir.errors import RewrightError
+from rewright.optimize.floor.peers import compile_program
 
 _LOG = logging.getLogger("rewright.optimize")
 Call = Callable[..., Any]
@@ -26,11 +26,9 @@ def by_inductor(module: torch.fx.GraphModule, arguments: Sequence[Any]) -> Call:
 
 
 def _by_inductor(module: torch.fx.GraphModule, arguments: Sequence[Any]) -> Call:
-    from torch._inductor.compile_fx import compile_fx
-
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what PyTorch says to itself
-        return cast("Call", compile_fx(deepcopy(module), list(arguments)))
+        return compile_program(module, arguments)
 
 
 def by_inductor_for_all_sizes(module: torch.fx.GraphModule) -> Call:

@@ -6,6 +6,7 @@ runs in turns.
 
 from __future__ import annotations
 
+import math
 import time
 import warnings
 from collections.abc import Callable, Generator, Mapping, Sequence
@@ -23,6 +24,8 @@ from rewright.optimize.running.execution import Other, Runner
 Ours = Callable[[Runner], Any]
 ROUNDS, LEAST, MOST = 30, 3, 0.3
 """At most so many turns, at least so many, and seconds of one contestant after which there are no more."""
+FEW, ROUNDED = 0.01, 4.0
+"""Of integers this share may differ; floats so many square roots of their precision, of the largest one."""
 NEAR = 0.98
 """Something else replaces a kernel where it takes less than this much of its time: less is noise."""
 
@@ -45,6 +48,11 @@ def measure(runner: Runner, example: Example, call: Ours, peers: Sequence[Peer],
                 compiled, contestants["inductor"] = example.by_inductor()
             except Exception as error:  # whatever it cannot compile
                 notes.append(f"Inductor does not compile the program ({type(error).__name__})")
+        if "inductor" in contestants and not agree(
+            _copy(example, lambda: call(runner)), _copy(example, contestants["inductor"])
+        ):
+            notes.append("Inductor computes something else than the kernels, and is not timed")
+            compiled, _ = None, contestants.pop("inductor")
         parts, others = _measure_parts(runner, example, tuple(contestants), began + seconds, notes)
         best = Runner(runner.plan, runner.launches, others) if others else runner
         found = timed({OURS: lambda: call(best), **contestants}, notes)
@@ -122,11 +130,54 @@ def _measure_part(
         for number in part.steps:
             runner.bare.steps[number](values)
 
+    ours()
+    made = [values[p] for p in part.made]
+    if "inductor" in functions and not agree(made, functions["inductor"](*given)):
+        notes.append(f"Inductor computes something else than the kernels of {what}, and is not timed")
+        del functions["inductor"]
     contestants: dict[str, Callable[[], Any]] = {OURS: ours}
     contestants |= {name: (lambda f=function: f(*given)) for name, function in functions.items()}
     seconds = timed(contestants, notes)
     kept = _kept(seconds)
     return Timing(what, seconds, kept), functions.get(kept)
+
+
+def _copy(example: Example, call: Callable[[], Any]) -> Any:
+    """What a call returns, in memory of its own, with what it writes to its arguments undone; None where it fails."""
+    try:
+        with example.unchanged():
+            return pytree.tree_map(_own, call())
+    except Exception:  # it is then not timed either, and a note says why
+        return None
+
+
+def _own(leaf: Any) -> Any:
+    return leaf.clone() if isinstance(leaf, torch.Tensor) else leaf
+
+
+def agree(one: Any, other: Any) -> bool:
+    """Whether the tensors of two results are near each other, as two orders of summation leave them.
+
+    Who is to run instead of kernels that are proved has to give what they give. Of integers and truth values one in a
+    hundred may differ, as places of values that are rounded.
+    """
+    mine, theirs = ([x for x in pytree.tree_leaves(r) if isinstance(x, torch.Tensor)] for r in (one, other))
+    return len(mine) == len(theirs) and all(_is_near(a, b) for a, b in zip(mine, theirs, strict=True))
+
+
+def _is_near(one: torch.Tensor, other: torch.Tensor) -> bool:
+    if one.shape != other.shape or one.dtype != other.dtype:
+        return False
+    if not one.is_floating_point():
+        return not one.numel() or float((one != other).double().mean()) <= FEW
+    a, b = one.double(), other.double()
+    finite = a.isfinite() & b.isfinite()
+    same = (a == b) | (a.isnan() & b.isnan())
+    if not bool((finite | same).all()):
+        return False
+    size = float(a[finite].abs().amax()) if bool(finite.any()) else 0.0
+    apart = float((a[finite] - b[finite]).abs().amax()) if bool(finite.any()) else 0.0
+    return apart <= ROUNDED * math.sqrt(torch.finfo(one.dtype).eps) * max(size, torch.finfo(one.dtype).tiny)
 
 
 def _by_name(

@@ -52,7 +52,8 @@ class Example:
     def by_eager(self) -> Call:
         """The program as it is; a graph operator by operator."""
         if self.original is None:
-            function, given = Eager(self.graph), [self.tensors[name] for name in self.graph.inputs]
+            given = given_tensors(self.graph, self.tensors)
+            function = graph_by("eager", self.graph, given)
             return lambda: function(*given)
         original = self.original
         return lambda: original(*self.args, **self.kwargs)
@@ -60,8 +61,8 @@ class Example:
     def by_inductor(self) -> tuple[Callable[..., Any], Call]:
         """What Inductor makes of the program, and a call of it."""
         if self.original is None:
-            given = [self.tensors[name] for name in self.graph.inputs]
-            function = compile_graph(Eager(self.graph), given)
+            given = given_tensors(self.graph, self.tensors)
+            function = graph_by("inductor", self.graph, given)
             return function, lambda: function(*given)
         compiled = compile_program(self.original, self.args)
         return compiled, lambda: compiled(*self.args, **self.kwargs)
@@ -89,6 +90,24 @@ def drawn(graph: Graph) -> dict[str, torch.Tensor]:
 
 def _has_values(tensor: torch.Tensor) -> bool:
     return type(tensor) in (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer) and tensor.device.type != "meta"
+
+
+def given_tensors(graph: Graph, inputs: Mapping[str, torch.Tensor]) -> list[torch.Tensor]:
+    """The inputs of a graph in order; raises RewrightError where one is missing or of another type."""
+    found: list[torch.Tensor] = []
+    for name, position in graph.inputs.items():
+        kind, value = graph.nodes[position].type, inputs.get(name)
+        if value is None:
+            raise RewrightError(f"input {name!r} has no value; give a tensor of type {kind} under that name")
+        if tuple(value.shape) != tuple(kind.shape) or value.dtype != TORCH[kind.dtype]:
+            raise RewrightError(f"input {name!r} must be a tensor of type {kind}; optimize the program for other sizes")
+        found.append(value.detach())
+    return found
+
+
+def graph_by(peer: str, graph: Graph, given: Sequence[torch.Tensor]) -> Callable[..., Sequence[torch.Tensor]]:
+    """A graph by torch's calls, or by what Inductor makes of them for such tensors."""
+    return Eager(graph) if peer == "eager" else compile_graph(Eager(graph), given)
 
 
 def has_inductor() -> bool:

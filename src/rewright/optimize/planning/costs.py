@@ -103,7 +103,7 @@ def seconds(graph: Graph, kernel: Kernel, machine: Machine, pieces: int) -> floa
     values = [store.value for store in kernel.stores]
     work = operations(values, sizes) / machine.operations
     read = {e.tensor for e in walk(*values) if e.op == "load" and e.tensor >= 0}
-    traffic = sum(_bytes(graph, tensor) for tensor in read) / machine.bytes
+    traffic = sum(bytes_of(graph, tensor) for tensor in read) / machine.bytes
     count = tasks(kernel, machine) * pieces
     rounds = -(-count // machine.units)
     used = min(count, machine.units) / machine.units
@@ -118,10 +118,11 @@ def again_seconds(graph: Graph, position: int, more: float, machine: Machine) ->
     """The seconds that are saved where a kernel stores a tensor, two read it, and ``more`` operations are not done."""
     is_product = isinstance(graph.nodes[position].op, ops.DotGeneral)
     speed = machine.products * machine.share if is_product else machine.operations
-    return more / (speed * machine.units) - 3 * _bytes(graph, position) / machine.bytes - machine.launch
+    return more / (speed * machine.units) - 3 * bytes_of(graph, position) / machine.bytes - machine.launch
 
 
-def _bytes(graph: Graph, tensor: int) -> int:
+def bytes_of(graph: Graph, tensor: int) -> int:
+    """The bytes of a tensor in memory; those of a size that is a symbol are not counted."""
     kind = graph.nodes[tensor].type
     size = kind.size()
     return (size if isinstance(size, int) else 0) * BYTES.get(kind.dtype, 1)

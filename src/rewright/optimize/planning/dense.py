@@ -13,7 +13,8 @@ from rewright import ops
 from rewright.analysis.moving import laid_out
 from rewright.ir.graph import Graph
 from rewright.ops.base import Combining
-from rewright.optimize.planning.costs import BYTES, Machine
+from rewright.optimize.planning.costs import Machine, bytes_of
+from rewright.optimize.planning.storing import elements
 
 WHY = "a library multiplies faster than a kernel by more than what is stored for it costs"
 WIDTH = 4
@@ -34,11 +35,11 @@ def _is_dense(graph: Graph, users: list[list[int]], machine: Machine, position: 
     left = graph.nodes[node.operands[0]].type
     depth = math.prod(int(str(left.shape[axis])) for axis in node.op.lhs_contracting)
     operands = [laid_out(graph, p) for p in node.operands]
-    traffic = sum(_bytes(graph, p) for p in (position, *operands)) / machine.bytes
-    exact = 2 * _size(graph, position) * depth / (machine.products * machine.units)
+    traffic = sum(bytes_of(graph, p) for p in (position, *operands)) / machine.bytes
+    exact = 2 * elements(graph, position) * depth / (machine.products * machine.units)
     lost = max(exact / machine.share, traffic) - max(exact, traffic)
-    stored = _readings(graph, users, position) * _size(graph, position)
-    stored += sum(_writings(graph, p) * _size(graph, p) for p in set(operands) if _is_computed(graph, p))
+    stored = _readings(graph, users, position) * elements(graph, position)
+    stored += sum(_writings(graph, p) * elements(graph, p) for p in set(operands) if _is_computed(graph, p))
     return lost > 2 * WIDTH * stored / machine.bytes
 
 
@@ -70,7 +71,7 @@ def _writings(graph: Graph, position: int) -> int:
             continue
         seen.add(p)
         node = graph.nodes[p]
-        if isinstance(node.op, ops.Reduce) and _size(graph, node.operands[0]) == _size(graph, position):
+        if isinstance(node.op, ops.Reduce) and elements(graph, node.operands[0]) == elements(graph, position):
             return 2
         if isinstance(node.op, (*_THROUGH, ops.Reduce)):
             stack.extend(node.operands)
@@ -81,11 +82,3 @@ def _is_computed(graph: Graph, position: int) -> bool:
     """Whether a tensor is stored for the library alone: what libraries compute, and what is given, is stored anyway."""
     op = graph.nodes[position].op
     return isinstance(op, (*_THROUGH, Combining))
-
-
-def _size(graph: Graph, position: int) -> int:
-    return int(str(graph.nodes[position].type.size()))
-
-
-def _bytes(graph: Graph, position: int) -> int:
-    return _size(graph, position) * BYTES.get(graph.nodes[position].type.dtype, 1)

@@ -13,6 +13,9 @@ from rewright.optimize.kernel import Kernel
 from rewright.optimize.scalars.expressions import Expression, Table, walk
 from rewright.optimize.scalars.facts import facts_of_tensors
 
+WANT = "for want of a proof"
+"""Why a part of a program is left to a library, in a decision."""
+
 
 @dataclass(frozen=True)
 class LibraryStep:

@@ -43,7 +43,12 @@ class Planner(Storing):
     """The search for a plan of one graph whose sizes are numbers."""
 
     def __init__(
-        self, graph: Graph, apart: Collection[int] = (), before: Planner | None = None, machine: Machine = CPU
+        self,
+        graph: Graph,
+        apart: Collection[int] = (),
+        before: Planner | None = None,
+        machine: Machine = CPU,
+        like: Planner | None = None,
     ) -> None:
         self.graph = graph
         self.machine = machine if before is None else before.machine
@@ -61,6 +66,12 @@ class Planner(Storing):
         self.origin: dict[Expression, tuple[int, Places]] = {} if before is None else before.origin
         self.jobs: dict[tuple[int, frozenset[int]], Job] = {} if before is None else before.jobs
         """The job of a tensor by the tensors in memory that it reads."""
+        self.like = like if like is not None and _is_alike(graph, like.graph) else None
+        """The planner of the same program at other sizes, whose choices by cost are taken as they are."""
+        self.dense: list[int] = []
+        """Products that are a library's by their cost."""
+        self.stored: list[int] = []
+        """What was stored because it would be computed again."""
         self.decisions: list[str] = []
         self.repeated: list[str] = []
         """Decisions about what is computed more than once."""
@@ -75,8 +86,12 @@ class Planner(Storing):
     def plan(self) -> Plan:
         """The plan; raises RewrightError where an operator can neither be fused nor run by a library."""
         self._opaque()
-        for position in dense_products(self.graph, self.machine):
+        self.dense = dense_products(self.graph, self.machine) if self.like is None else list(self.like.dense)
+        for position in self.dense:
             self._leave(position, WHY)
+        if self.like is not None:
+            self.cuts.update(self.like.stored)
+            self.whole.update(self.like.stored)
         self._shared()
         self._rolled()
         self._looked_up()
@@ -93,7 +108,7 @@ class Planner(Storing):
             memory = frozenset(p for p in memory if p in made or not self._is_computed(p))
             reads = {p: {self.base(o) for o in self.graph.nodes[p].operands} for p in self.library}
             kernels = merge_jobs(Reader(self.graph, table, memory, origin), jobs, reads)
-            if not self._store_repeated(kernels):
+            if self.like is not None or not self._store_repeated(kernels):
                 self.decisions += self.repeated
                 return Plan(self.graph, table, memory, self._order(kernels), self.decisions)
 
@@ -345,6 +360,7 @@ class Planner(Storing):
         worst = self._smaller_around(kernels, worst)
         self.cuts.add(worst)
         self.whole.add(worst)
+        self.stored.append(worst)
         where = f"{nodes[worst].op.name} at {nodes[worst].span}"
         self.decisions.append(f"{where} is stored: it would be computed {times:.0f} times")
         return True
@@ -394,6 +410,12 @@ class Planner(Storing):
                 ready |= set(writes(step))
                 steps.remove(step)
         return tuple(done)
+
+
+def _is_alike(one: Graph, other: Graph) -> bool:
+    """Whether two graphs have the same operators on the same operands, at sizes of their own."""
+    same = [(node.op.name, node.operands) for node in one.nodes] == [(n.op.name, n.operands) for n in other.nodes]
+    return same and one.outputs == other.outputs
 
 
 def _has_no_code(node: Node) -> bool:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from rewright.ir.graph import Graph
+
+Allow = Literal["proved", "tested"]
+"""The least evidence with which a plan is used."""
 
 
 @dataclass

@@ -58,11 +58,11 @@ class Entry:
         except (OSError, AttributeError, RuntimeError) as error:
             raise RewrightError(f"{library} cannot be loaded ({error}); remove {self.folder}") from None
         found = Steps(self.document["manifest"], constants, launches, bind_entry)
-        for number, part in self.document["parts"].items():
-            self._replace(found, int(number), part)
+        for part in self.document["parts"]:
+            self._replace(found, part)
         return found
 
-    def _replace(self, steps: Steps, first: int, part: Mapping[str, Any]) -> None:
+    def _replace(self, steps: Steps, part: Mapping[str, Any]) -> None:
         """Compute a part as it was fastest: by torch's calls, or by what Inductor makes of them at the first call."""
         inner = Steps(part["part"], {}, {}, bind_entry)
         names = [f"t{p}" for p in part["given"]]
@@ -74,10 +74,7 @@ class Entry:
                 compiled.append(_compiled(inner, names, values))
             return dict(zip(inner.outputs, compiled[0](*values), strict=True))
 
-        for number in part["steps"]:
-            steps.steps[number] = lambda values: None
-        function = by_inductor if part["by"] == "inductor" else inner
-        steps.steps[first] = steps.part(part["given"], part["made"], function)
+        steps.replace(part["steps"], part["given"], part["made"], by_inductor if part["by"] == "inductor" else inner)
 
     def text(self, name: str) -> str:
         """A file of it."""
@@ -143,13 +140,13 @@ def _document(found: Optimized) -> dict[str, Any] | None:
     if not isinstance(runner, Runner) or printed is None or plan is None or printed.target != "cpu":
         return None
     manifest: Manifest = runner.manifest
-    parts: dict[str, Any] = {}
-    for first, other in runner.others.items():
+    parts: list[Any] = []
+    for other in runner.others.values():
         inner = manifest_of_graph(other.graph, other.kinds)
         if not inner.is_complete:
             return None
         said = {"steps": list(other.steps), "given": list(other.given), "made": list(other.made), "by": other.by}
-        parts[str(first)] = {**said, "part": inner.document}
+        parts.append({**said, "part": inner.document})
     domain = domain_document(found.domain)
     if not manifest.is_complete or domain is None:
         return None
@@ -175,7 +172,7 @@ def _document(found: Optimized) -> dict[str, Any] | None:
 def calls_of(found: Optimized) -> set[str]:
     """The names of all calls of a library that a program makes."""
     document = found.entry.document if found.entry is not None else _document(found) or {"manifest": {"steps": []}}
-    whole: list[Any] = [document["manifest"], *(part["part"] for part in document.get("parts", {}).values())]
+    whole: list[Any] = [document["manifest"], *(part["part"] for part in document.get("parts", ()))]
     whole += [document["domain"]["manifest"]] if "domain" in document else []
     entries = [e for m in whole for e in (*m["steps"], *m.get("views", {}).values())]
     return {e["call"] for e in entries if "call" in e}

@@ -33,11 +33,9 @@ class Program:
                 raise RuntimeError(f"{folder / name} was changed since the package was written; write it again")
         bare, calls = (_module(folder, name) for name in ("bare", "calls"))
         self.manifest: dict[str, Any] = json.loads((folder / "manifest.json").read_text())
-        missing = set(self.manifest["processor"]) - bare.processor()
+        missing = sorted(set(self.manifest["processor"]) - bare.processor())
         if missing:
-            raise RuntimeError(
-                f"the kernels need a processor with {', '.join(sorted(missing))}; write the package here"
-            )
+            raise RuntimeError(f"the kernels need a processor with {', '.join(missing[:6])}; write the package here")
         library = ctypes.CDLL(str(folder / "kernels.so"))
         names: dict[str, str] = self.manifest["kernels"]
         launches = {k: bare.native(getattr(library, symbol), torch.get_num_threads) for k, symbol in names.items()}
@@ -54,12 +52,10 @@ class Program:
 
         self.steps = bare.Steps(self.manifest["manifest"], constants, launches, bind)
         self.domain = bare.Domain(self.manifest["domain"], {}, bind)
-        for first, part in self.manifest["parts"].items():
+        for part in self.manifest["parts"]:
             if part["by"] == "eager":
-                for number in part["steps"]:
-                    self.steps.steps[number] = _nothing
                 inner = bare.Steps(part["part"], {}, {}, bind)
-                self.steps.steps[int(first)] = self.steps.part(part["given"], part["made"], inner)
+                self.steps.replace(part["steps"], part["given"], part["made"], inner)
 
     @property
     def names(self) -> list[str]:
@@ -87,10 +83,6 @@ class Program:
 def load(folder: str | Path = HERE) -> Program:
     """The program of a folder, by default of the one that this file is in."""
     return Program(Path(folder))
-
-
-def _nothing(values: dict[int, torch.Tensor]) -> None:
-    """A step whose work another one does."""
 
 
 def _module(folder: Path, name: str) -> Any:

@@ -3,14 +3,13 @@
 A manifest is JSON. ``inputs`` are ``[name, place, shape, dtype]``, ``outputs`` are places by name. A step is a kernel,
 ``{"kernel": name, "tensors": places, "writes": [[place, shape, dtype], ..]}``, or a call of a library,
 ``{"call": name, "arguments": .., "operands": places, "writes": [[place]]}``; ``gone`` are places that nothing needs
-after it. A step that is ``{"part": manifest, "given": places, "made": places}`` is a program of its own, whose inputs
-and outputs are ``t`` and the place; one without any of these does nothing. ``views`` are calls, by place, that take no
-memory.
+after it. A step that is neither does nothing. ``views`` are calls, by place, that take no memory.
 """
 
 from __future__ import annotations
 
 import ctypes
+import platform
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -22,6 +21,14 @@ Step = Callable[[Values], None]
 Launch = Callable[[Sequence[torch.Tensor]], None]
 """A kernel on its tensors, in the order of its source."""
 Call = Callable[[Sequence[torch.Tensor]], torch.Tensor]
+
+
+Part = Callable[[Mapping[str, torch.Tensor]], Mapping[str, torch.Tensor]]
+"""What computes some steps otherwise, on tensors by name."""
+
+
+def _nothing(values: Values) -> None:
+    """A step whose work another one does."""
 
 
 class Steps:
@@ -89,19 +96,17 @@ class Steps:
         """What runs a step."""
         if "kernel" in step:
             return self.kernel(step, launches[step["kernel"]])
-        if "part" in step:
-            part = Steps(step["part"], {}, launches, bind)
-            return self.part(step["given"], step["made"], part)
-        return self.call(step, bind) if "call" in step else lambda values: None
+        return self.call(step, bind) if "call" in step else _nothing
 
-    def part(self, given: Sequence[int], made: Sequence[int], part: Callable[..., Mapping[str, torch.Tensor]]) -> Step:
-        """A program of its own, on tensors that are ``t`` and their place."""
+    def replace(self, steps: Sequence[int], given: Sequence[int], made: Sequence[int], part: Part) -> None:
+        """Compute some steps otherwise, when the first of them is due: from tensors that are ``t`` and their place."""
 
         def run(values: Values) -> None:
             found = part({f"t{p}": values[p] for p in given})
             values.update({p: found[f"t{p}"] for p in made})
 
-        return run
+        for number in steps:
+            self.steps[number] = run if number == steps[0] else _nothing
 
     def kernel(self, step: Mapping[str, Any], launch: Launch) -> Step:
         """A kernel, which writes to new memory."""
@@ -157,26 +162,26 @@ class Domain:
         """The first condition that does not hold, in words; empty where all do."""
         found = self.steps(inputs) if self.conditions else {}
         for name, below, part, words in self.conditions:
-            value = found[name] if part is None else found[name].select(*part)
-            if value.numel() and not bool((value != 0).all() if below is None else is_within(value, below)):
+            if not holds(found[name], below, part):
                 return str(words)
         return ""
 
 
-def is_within(value: torch.Tensor, below: int) -> bool:
-    """Whether all numbers are indices of an axis."""
-    low, high = torch.aminmax(value)
+def holds(value: torch.Tensor, below: int | None, part: Sequence[int] | None) -> bool:
+    """Whether no number is zero, or all are indices below a size; ``part`` is one component of index vectors."""
+    if not value.numel():
+        return True
+    if below is None:
+        return bool((value != 0).all())
+    low, high = torch.aminmax(value if part is None else value.select(*part))
     return bool(low >= 0) and bool(high < below)
 
 
 def processor() -> set[str]:
-    """The instructions that compiled code may use here, as Linux names them; none where it does not say."""
+    """What compiled code may need of this processor: all that Linux says it can do; elsewhere, this very machine."""
     try:
         with open("/proc/cpuinfo") as file:
             found = next((line for line in file if line.startswith(("flags", "Features"))), "")
     except OSError:
-        return set()
-    return {flag for flag in found.partition(":")[2].split() if flag.startswith(INSTRUCTIONS)}
-
-
-INSTRUCTIONS = ("avx", "sse", "ssse", "fma", "f16c", "bmi", "amx", "asimd", "sve", "fphp", "bf16", "abm", "popcnt")
+        found = ""
+    return set(found.partition(":")[2].split()) or {f"the name {platform.node()}", f"type {platform.machine()}"}

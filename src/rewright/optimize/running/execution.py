@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
@@ -10,7 +10,7 @@ import torch
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 from rewright.optimize.planning.plan import Plan
-from rewright.optimize.running.bare import Launch, Steps, Values, native
+from rewright.optimize.running.bare import Launch, Part, Steps, Values, native
 from rewright.optimize.running.manifest import constants_of, manifest_of
 
 
@@ -26,8 +26,7 @@ class Other:
     kinds: Mapping[str, torch.dtype]
     """The dtypes of its outputs in memory."""
     by: str
-    function: Callable[[Mapping[str, torch.Tensor]], Mapping[str, torch.Tensor]]
-    """On tensors that are ``t`` and their position."""
+    function: Part
 
 
 class Runner:
@@ -47,10 +46,8 @@ class Runner:
         self.manifest = manifest_of(plan, {name: tensors for name, (tensors, _) in launches.items()})
         calls = {name: launch for name, (_, launch) in launches.items()}
         self.bare = Steps(self.manifest.document, constants_of(plan.graph), calls, self.manifest.bind)
-        for first, other in self.others.items():
-            for number in other.steps:
-                self.bare.steps[number] = lambda values: None
-            self.bare.steps[first] = self.bare.part(other.given, other.made, other.function)
+        for other in self.others.values():
+            self.bare.replace(other.steps, other.given, other.made, other.function)
 
     def __call__(self, inputs: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
         """The outputs by name; raises RewrightError for a missing input or one of another type."""

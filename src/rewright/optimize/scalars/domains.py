@@ -15,6 +15,7 @@ from rewright import ops
 from rewright.analysis.values import facts_of
 from rewright.frontends.torch.eager.operators import TORCH, constant, library
 from rewright.ir.graph import Graph, Node
+from rewright.optimize.running.bare import holds
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,7 @@ class Domain:
                 found = library(node, [values[p] for p in node.operands])
                 values[position] = found.to(device=device, dtype=TORCH[node.type.dtype])
         for obligation in self.obligations:
-            if not _holds(obligation, values[obligation.position]):
+            if not holds(values[obligation.position], obligation.below, obligation.part):
                 node = self.graph.nodes[obligation.user]
                 what = "divides by zero" if obligation.below is None else "reads out of range"
                 return f"{node.op.name} at {node.span} {what}: the original program ran"
@@ -98,16 +99,6 @@ def _indices(graph: Graph, node: Node, position: int, operand: int, sizes: Seque
         )
         for number, axis in enumerate(node.op.start_index_map)
     ]
-
-
-def _holds(obligation: Obligation, value: torch.Tensor) -> bool:
-    if not value.numel():
-        return True
-    if obligation.below is None:
-        return bool((value != 0).all())
-    part = value if obligation.part is None else value.select(*obligation.part)
-    low, high = torch.aminmax(part)
-    return bool(low >= 0) and bool(high < obligation.below)
 
 
 def _behind(graph: Graph, roots: Sequence[int]) -> tuple[int, ...]:

@@ -24,7 +24,7 @@ def collect(sequential: Graph, program: RankProgram, schedule: Schedule) -> Axis
             op = cast(TensorOperator, node.op)
             attributes.append(op.relate_sizes(space, [axes[p] for p in node.operands], axes[position]))
             op.relate_counts(values, node.operands, position)
-        space.fix(map(values.entry, measured(graph)))
+        space.fix(measured(graph, offsets))
     for step in schedule:
         if isinstance(step, Meeting):
             _meet(space, program, step)

@@ -14,8 +14,8 @@ MOST_TABLE_VALUES = 64
 """Tables with more different integers keep the axis that they count."""
 
 
-def measured(graph: Graph) -> set[int]:
-    """Integers that become floats which numbers of the program say something about, by a comparison or as integers.
+def measured(graph: Graph, offsets: Sequence[int]) -> set[int]:
+    """Entries that keep their sizes: what floats count along, where numbers of the program say something about these.
 
     ``(i - j).float() < 64.0`` is a window of 64, as ``i - j < 64`` is. Numbers among floats do not become smaller with
     an axis, so what counts along it keeps its size. An angle, as of a rotary embedding, is compared with nothing.
@@ -23,14 +23,40 @@ def measured(graph: Graph) -> set[int]:
     users = graph.users()
     found: set[int] = set()
     for position, node in enumerate(graph.nodes):
-        source = node.operands[0] if isinstance(node.op, ops.Convert) else position
-        if (
-            node.type.dtype.is_float
-            and graph.nodes[source].type.dtype.is_integer
-            and _is_measured(graph, users, position)
-        ):
-            found.add(source)
+        entries = _counted(graph, offsets, position) if node.type.dtype.is_float else []
+        if entries and _is_measured(graph, users, position):
+            found.update(entries)
     return found
+
+
+def _counted(graph: Graph, offsets: Sequence[int], position: int) -> list[int]:
+    """What the floats of a node count along: places as floats, integers that become floats, and sums of ones."""
+    node = graph.nodes[position]
+    if isinstance(node.op, ops.Iota):
+        return [offsets[position] + node.op.dimension]
+    if not node.operands:
+        return []
+    operand = node.operands[0]
+    if isinstance(node.op, ops.Convert):
+        source = graph.nodes[operand].type
+        return [offsets[operand] + source.rank] if source.dtype.is_integer else []
+    axes: Sequence[int] = ()
+    if isinstance(node.op, ops.Reduce) and node.op.kind == "sum":
+        axes = node.op.dimensions
+    elif isinstance(node.op, ops.ReduceWindow) and node.op.kind == "sum":
+        axes = [axis for axis, width in enumerate(node.op.window) if width != 1]
+    return [offsets[operand] + axis for axis in axes] if axes and _is_no_data(graph, operand) else []
+
+
+def _is_no_data(graph: Graph, position: int) -> bool:
+    """Whether floats are numbers of the program, or truth values or integers as floats."""
+    while isinstance(graph.nodes[position].op, ops.View):
+        position = graph.nodes[position].operands[0]
+    node = graph.nodes[position]
+    if isinstance(node.op, ops.Select):
+        return all(_is_no_data(graph, p) for p in node.operands[1:])
+    is_converted = isinstance(node.op, ops.Convert) and not graph.nodes[node.operands[0]].type.dtype.is_float
+    return is_converted or isinstance(node.op, ops.Constant)
 
 
 def _is_measured(graph: Graph, users: Sequence[Sequence[int]], start: int) -> bool:
