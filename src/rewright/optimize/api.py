@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch.utils import _pytree as pytree
 
 from rewright.frontends.torch.capture import capture
 from rewright.ir.errors import RewrightError
@@ -24,6 +25,7 @@ from rewright.optimize.proving.trusted import Allow, Trust
 from rewright.optimize.remembered.cache import keep, key_of, recall
 from rewright.optimize.remembered.entry import Entry
 from rewright.optimize.running import targets
+from rewright.optimize.running.bare import CPU
 from rewright.optimize.running.checked import Checked
 from rewright.optimize.running.targets import Printed, Target
 from rewright.optimize.scalars.domains import Domain
@@ -51,6 +53,8 @@ class Optimized:
     """By phase: of the processor for ``capture``, ``plan`` and ``prove``, by the clock for ``build`` and ``check``."""
     runner: Callable[[Mapping[str, torch.Tensor]], dict[str, torch.Tensor]] | None = None
     original: Callable[..., Any] | None = None
+    device: torch.device | None = None
+    """Where kernels run."""
     domain: Domain | None = None
     """Where the program is defined, as far as that depends on values."""
     calls: Calls | None = None
@@ -124,7 +128,7 @@ class Optimized:
             if why := self.domain.violation(inputs):
                 raise RewrightError(why)
             given = given_tensors(self.captured, inputs)
-            self.compiled = self.compiled or graph_by(self.runs, self.captured, given)
+            self.compiled = self.compiled or graph_by(self.runs, self.captured, given, self.device or CPU)
             return dict(zip(self.captured.outputs, self.compiled(*given), strict=True))
 
     def run(self, inputs: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
@@ -202,11 +206,13 @@ def optimize(
         raise RewrightError(f"floor={unknown[0]!r} is no peer; use True, False, or names among {', '.join(PEERS)}")
     original = program.module() if isinstance(program, torch.export.ExportedProgram) else program
     original = original if callable(original) else None
-    chosen = targets.choose(target, [v for v in (*args, *(kwargs or {}).values()) if isinstance(v, torch.Tensor)])
+    tensors = [leaf for leaf in pytree.tree_leaves((args, kwargs or {})) if isinstance(leaf, torch.Tensor)]
+    chosen = targets.choose(target, tensors)
     seconds: dict[str, float] = {}
     found = Optimized("fallback", "", original=original, seconds=seconds)
     try:
         started = time.process_time()
+        found.device = targets.device_of(chosen, tensors)
         if original is not None:
             found.calls = Calls.of(original, args, kwargs or {}, partial(_capture, program))
         captured = found.calls.graph if found.calls is not None else _capture(program, args, kwargs)

@@ -24,6 +24,7 @@ from rewright.optimize.proving.rewrite_proofs import unproved_rewrite
 from rewright.optimize.proving.rewriting import rewritten
 from rewright.optimize.proving.trusted import Allow, Trust
 from rewright.optimize.running import targets
+from rewright.optimize.running.bare import CPU
 from rewright.optimize.running.checking import check, small_graph
 from rewright.optimize.running.execution import Runner
 from rewright.optimize.running.targets import Target
@@ -44,7 +45,7 @@ def find_kernels(found: Optimized, captured: Graph, target: Target, allow: Allow
     assert graph is not None
     started = time.process_time()
     given = None if captured.nodes == graph.nodes else captured
-    machine = targets.machine(target)
+    machine = targets.machine(target, found.device or CPU)
     planner = Planner(graph, machine=machine)
     found.plan = plan = planner.plan()
     seconds["plan"] = time.process_time() - started
@@ -103,14 +104,14 @@ def _trust(planner: Planner, plan: Plan, budget: float, given: Graph | None) -> 
 def _build(found: Optimized, plan: Plan, target: Target, small: Graph | None, tiny: Plan | None) -> bool:
     """Print, build and test the kernels of a plan, split for the target; false, with the reason, where a test fails."""
     started = time.monotonic()
-    machine = targets.machine(target)
+    machine = targets.machine(target, found.device or CPU)
     split = split_plan(plan, machine)
     if len(split.steps) > len(plan.steps) and not unproved_identity(split, found.trust.updates, 5.0, whole=False):
         plan = split
         tiny = None if tiny is None else split_plan(tiny, machine, SMALL_PIECES)
     stored, small_stored = widen_storage(plan), None if tiny is None else widen_storage(tiny)
     printed = targets.print_kernels(target, stored, small_stored)
-    runner, small_runner, printed = targets.runners(target, stored, small_stored, printed)
+    runner, small_runner, printed = targets.runners(target, stored, small_stored, printed, found.device or CPU)
     seconds = found.seconds
     seconds["build"] = seconds.get("build", 0.0) + time.monotonic() - started
     if small is not None and small_runner is not None:
@@ -168,7 +169,7 @@ def keep_fastest(
     if not isinstance(runner, Runner) and found.original is None:
         return
     try:
-        example = Example.of(captured, found.original, calls, args, kwargs)
+        example = Example.of(captured, found.original, calls, args, kwargs, found.device or CPU)
         if not isinstance(runner, Runner):
             found.floor = peers_alone = measure_peers(example, peers)
             if peers_alone is not None:

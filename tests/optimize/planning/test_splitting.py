@@ -139,7 +139,7 @@ def test_equal_pieces_of_a_sum_are_proved_to_be_the_program_and_a_wrong_merge_is
 
 
 def test_optimize_splits_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(targets, "machine", lambda target: WIDE)
+    monkeypatch.setattr(targets, "machine", lambda target, device: WIDE)
     program, _ = PROGRAMS["decode"]()
     args = tuple(normal(1, 2, n, 16, seed=n) for n in (1, 2000, 2000))
 

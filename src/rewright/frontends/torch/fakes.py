@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Generator, Iterable, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 from unittest import mock
 
@@ -160,13 +160,14 @@ def undecided_sizes() -> Generator[None]:
 def compiling() -> Generator[None]:
     """Make ``torch.compiler.is_compiling()`` and ``is_exporting()`` true: models avoid data-dependent shortcuts.
 
-    The collectives with gradients of ``torch.distributed.nn``, which refuse to be compiled, are traced as they run.
+    The collectives with gradients of ``torch.distributed.nn``, which since PyTorch 2.12 refuse to be compiled, are
+    traced as they run.
     """
     compiler = torch.compiler
-    with (
-        mock.patch.object(compiler, "_is_compiling_flag", True),
-        mock.patch.object(compiler, "_is_exporting_flag", True),
-        mock.patch.object(with_gradients, "_not_supported_under_compile"),
-        mock.patch.object(with_gradients, "_deprecated"),
-    ):
+    with ExitStack() as stack:
+        for flag in ("_is_compiling_flag", "_is_exporting_flag"):
+            stack.enter_context(mock.patch.object(compiler, flag, True))
+        for name in ("_not_supported_under_compile", "_deprecated"):
+            if hasattr(with_gradients, name):
+                stack.enter_context(mock.patch.object(with_gradients, name))
         yield

@@ -89,7 +89,7 @@ def kernels_for(plain: Plain, arguments: Sequence[Any], kind: str, options: Mapp
     ours = partial(Kernels, plain.module, found.domain, plain.names, tuple(graph.outputs), returned)
     if not peers or not isinstance(found.runner, Runner):
         return plain.call(ours(found.runner)), ""
-    example = Example(graph, plain.module, tuple(examples), {}, given)
+    example = Example(graph, plain.module, tuple(examples), {}, given, targets.device_of(target, examples))
     floor = measure(found.runner, example, lambda runner: ours(runner)(*examples), peers, FLOOR_SECONDS)
     _LOG.info("%s: %s", kind, floor.whole)
     if floor.runs == OURS:

@@ -21,6 +21,7 @@ class Layout:
     strides: tuple[int, ...]
     offset: int
     dtype: torch.dtype
+    device: torch.device
 
     @property
     def is_dense(self) -> bool:
@@ -61,7 +62,8 @@ class Returned:
         used = {a.untyped_storage().data_ptr() for a in arguments}
         bases: list[torch.Tensor] = []
         for value, layout in zip(values, self.computed, strict=True):
-            new, place = value, value.untyped_storage().data_ptr()
+            new = value = value.to(layout.device)
+            place = value.untyped_storage().data_ptr()
             as_it_is = value.stride() == layout.strides and value.dtype == layout.dtype and not value.storage_offset()
             if not as_it_is or place in used:
                 new = torch.empty_strided(layout.shape, layout.strides, dtype=layout.dtype, device=value.device)
@@ -133,7 +135,7 @@ def _within(home: torch.Tensor, leaf: Home) -> torch.Tensor:
 
 
 def _layout(value: torch.Tensor) -> Layout:
-    return Layout(tuple(value.shape), tuple(value.stride()), int(value.storage_offset()), value.dtype)
+    return Layout(tuple(value.shape), tuple(value.stride()), int(value.storage_offset()), value.dtype, value.device)
 
 
 def _memory(value: torch.Tensor) -> int:

@@ -54,7 +54,7 @@ def measure(runner: Runner, example: Example, call: Ours, peers: Sequence[Peer],
             notes.append("Inductor computes something else than the kernels, and is not timed")
             compiled, _ = None, contestants.pop("inductor")
         parts, others = _measure_parts(runner, example, tuple(contestants), began + seconds, notes)
-        best = Runner(runner.plan, runner.launches, others) if others else runner
+        best = Runner(runner.plan, runner.launches, others, runner.device) if others else runner
         found = timed({OURS: lambda: call(best), **contestants}, notes)
     whole = Timing("the program", found, _kept(found))
     return Floor(whole, parts, notes, best, compiled if whole.kept == "inductor" else None)
@@ -115,7 +115,7 @@ def _measure_part(
     runner: Runner, part: Part, values: dict[int, torch.Tensor], peers: Sequence[str], notes: list[str]
 ) -> tuple[Timing, Callable[..., Sequence[torch.Tensor]] | None]:
     given = [values[p] for p in part.given]
-    eager = part.by_torch()
+    eager = part.by_torch(runner.device)
     functions: dict[str, Callable[..., Sequence[torch.Tensor]]] = {"eager": eager}
     what = ", ".join(
         dict.fromkeys(f"{part.plan.graph.nodes[p].op.name} at {part.plan.graph.nodes[p].span}" for p in part.made)

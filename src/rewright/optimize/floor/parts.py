@@ -13,7 +13,7 @@ from rewright.frontends.torch.eager.operators import TORCH
 from rewright.ir.digest import digest
 from rewright.ir.graph import Graph, Node
 from rewright.optimize.planning.plan import KernelStep, Plan, loads
-from rewright.optimize.running.bare import Steps
+from rewright.optimize.running.bare import CPU, Steps
 from rewright.optimize.running.manifest import constants_of, manifest_of_graph
 
 
@@ -53,18 +53,20 @@ class Part:
         """The dtypes of what it makes, by the name of the output."""
         return {f"t{p}": TORCH[self.plan.graph.nodes[p].type.dtype] for p in self.made}
 
-    def by_torch(self) -> Eager:
+    def by_torch(self, device: torch.device = CPU) -> Eager:
         """What torch computes for it, operator by operator."""
-        return Eager(self.graph, self.kinds)
+        return Eager(self.graph, self.kinds, device)
 
 
 class Eager:
     """A graph by torch's calls, one for each operator: call it with tensors in the order of its inputs."""
 
-    def __init__(self, graph: Graph, kinds: Mapping[str, torch.dtype] | None = None) -> None:
+    def __init__(
+        self, graph: Graph, kinds: Mapping[str, torch.dtype] | None = None, device: torch.device = CPU
+    ) -> None:
         self.names, self.results = tuple(graph.inputs), tuple(graph.outputs)
         self.manifest = manifest_of_graph(graph, kinds)
-        self.steps = Steps(self.manifest.document, constants_of(graph), {}, self.manifest.bind)
+        self.steps = Steps(self.manifest.document, constants_of(graph), {}, self.manifest.bind, device)
 
     def __call__(self, *tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
         """The outputs, in their order."""

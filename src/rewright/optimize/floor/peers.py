@@ -34,26 +34,35 @@ class Example:
     kwargs: Mapping[str, Any]
     tensors: Mapping[str, torch.Tensor]
     """The inputs of the graph by name."""
+    device: torch.device
+    """Where a graph runs, which does not say so itself."""
 
     @staticmethod
-    def of(graph: Graph, program: Any, calls: Calls | None, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Example:
+    def of(
+        graph: Graph,
+        program: Any,
+        calls: Calls | None,
+        args: Sequence[Any],
+        kwargs: Mapping[str, Any],
+        device: torch.device,
+    ) -> Example:
         """What a program, captured as a graph, is timed on; raises RewrightError where it cannot run."""
         if calls is None:
-            return Example(graph, None, (), {}, drawn(graph))
+            return Example(graph, None, (), {}, drawn(graph, device), device)
         tensors = calls.tensors(args, kwargs)
         if all(_has_values(t) for t in tensors.values()):
-            return Example(graph, program, tuple(args), dict(kwargs), tensors)
+            return Example(graph, program, tuple(args), dict(kwargs), tensors, device)
         if not isinstance(program, torch.fx.GraphModule):
             raise RewrightError("its arguments have no values")
-        given = tensors | drawn(graph)
+        given = tensors | drawn(graph, device)
         names = arguments_by_name(program, args, kwargs)
-        return Example(graph, program, tuple(given[name] for name in names), {}, given)
+        return Example(graph, program, tuple(given[name] for name in names), {}, given, device)
 
     def by_eager(self) -> Call:
         """The program as it is; a graph operator by operator."""
         if self.original is None:
             given = given_tensors(self.graph, self.tensors)
-            function = graph_by("eager", self.graph, given)
+            function = graph_by("eager", self.graph, given, self.device)
             return lambda: function(*given)
         original = self.original
         return lambda: original(*self.args, **self.kwargs)
@@ -62,7 +71,7 @@ class Example:
         """What Inductor makes of the program, and a call of it."""
         if self.original is None:
             given = given_tensors(self.graph, self.tensors)
-            function = graph_by("inductor", self.graph, given)
+            function = graph_by("inductor", self.graph, given, self.device)
             return function, lambda: function(*given)
         compiled = compile_program(self.original, self.args)
         return compiled, lambda: compiled(*self.args, **self.kwargs)
@@ -80,12 +89,13 @@ class Example:
                     self.tensors[name].copy_(value)
 
 
-def drawn(graph: Graph) -> dict[str, torch.Tensor]:
+def drawn(graph: Graph, device: torch.device) -> dict[str, torch.Tensor]:
     """Random inputs of a graph, integers zero or one."""
     from rewright.optimize.running.checking import draw  # which needs the engine of proofs
 
     found = draw(graph, 1.0, 0)
-    return {name: tensor_of(v).to(TORCH[graph.nodes[graph.inputs[name]].type.dtype]) for name, v in found.items()}
+    kinds = {name: TORCH[graph.nodes[position].type.dtype] for name, position in graph.inputs.items()}
+    return {name: tensor_of(v).to(device, kinds[name]) for name, v in found.items()}
 
 
 def _has_values(tensor: torch.Tensor) -> bool:
@@ -105,9 +115,12 @@ def given_tensors(graph: Graph, inputs: Mapping[str, torch.Tensor]) -> list[torc
     return found
 
 
-def graph_by(peer: str, graph: Graph, given: Sequence[torch.Tensor]) -> Callable[..., Sequence[torch.Tensor]]:
+def graph_by(
+    peer: str, graph: Graph, given: Sequence[torch.Tensor], device: torch.device
+) -> Callable[..., Sequence[torch.Tensor]]:
     """A graph by torch's calls, or by what Inductor makes of them for such tensors."""
-    return Eager(graph) if peer == "eager" else compile_graph(Eager(graph), given)
+    eager = Eager(graph, device=device)
+    return eager if peer == "eager" else compile_graph(eager, given)
 
 
 def has_inductor() -> bool:

@@ -21,6 +21,7 @@ Step = Callable[[Values], None]
 Launch = Callable[[Sequence[torch.Tensor]], None]
 """A kernel on its tensors, in the order of its source."""
 Call = Callable[[Sequence[torch.Tensor]], torch.Tensor]
+CPU = torch.device("cpu")
 
 
 Part = Callable[[Mapping[str, torch.Tensor]], Mapping[str, torch.Tensor]]
@@ -32,7 +33,10 @@ def _nothing(values: Values) -> None:
 
 
 class Steps:
-    """The steps of a manifest; ``launches`` are its kernels by name, and ``bind`` finds the function of a call."""
+    """The steps of a manifest; ``launches`` are its kernels by name, and ``bind`` finds the function of a call.
+
+    Everything is on one device, and inputs that are elsewhere are brought there.
+    """
 
     def __init__(
         self,
@@ -40,15 +44,17 @@ class Steps:
         constants: Mapping[int, torch.Tensor],
         launches: Mapping[str, Launch],
         bind: Callable[[Mapping[str, Any]], Call],
+        device: torch.device = CPU,
     ) -> None:
+        self.device = device
         self.inputs = [
             (name, place, tuple(shape), getattr(torch, kind)) for name, place, shape, kind in manifest["inputs"]
         ]
         self.outputs: dict[str, int] = dict(manifest["outputs"])
-        self.constants = dict(constants)
+        self.constants = {place: value.to(device) for place, value in constants.items()}
         self.gone: list[list[int]] = [list(step["gone"]) for step in manifest["steps"]]
         views: Mapping[Any, Any] = manifest["views"]
-        self.views = {int(p): (bind(v), tuple(v["operands"])) for p, v in views.items()}
+        self.views = {int(p): (self.bound(v, bind), tuple(v["operands"])) for p, v in views.items()}
         self.steps = [self.made(step, launches, bind) for step in manifest["steps"]]
 
     def __call__(self, inputs: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
@@ -70,7 +76,7 @@ class Steps:
                     f"input {name!r} must be a tensor of {kind} of shape {list(shape)} and is {value.dtype} of shape "
                     f"{list(value.shape)}; optimize the program for these sizes"
                 )
-            values[place] = value.detach().contiguous()
+            values[place] = value.detach().to(self.device).contiguous()
         return values
 
     def run_step(self, number: int, values: Values) -> None:
@@ -98,6 +104,18 @@ class Steps:
             return self.kernel(step, launches[step["kernel"]])
         return self.call(step, bind) if "call" in step else _nothing
 
+    def bound(self, entry: Mapping[str, Any], bind: Callable[[Mapping[str, Any]], Call]) -> Call:
+        """The function of a call; one of no tensors makes its own on the device of all others."""
+        function = bind(entry)
+        if entry["operands"] or self.device == CPU:
+            return function
+
+        def make(operands: Sequence[torch.Tensor]) -> torch.Tensor:
+            with self.device:
+                return function(operands)
+
+        return make
+
     def replace(self, steps: Sequence[int], given: Sequence[int], made: Sequence[int], part: Part) -> None:
         """Compute some steps otherwise, when the first of them is due: from tensors that are ``t`` and their place."""
 
@@ -112,20 +130,17 @@ class Steps:
         """A kernel, which writes to new memory."""
         tensors: list[int] = step["tensors"]
         written = [(place, tuple(shape), getattr(torch, kind)) for place, shape, kind in step["writes"]]
-        places = {place for place, _, _ in written}
-        read = next((t for t in tensors if t not in places), None)
 
         def run(values: Values) -> None:
-            device = torch.device("cpu") if read is None else values[read].device
             for place, shape, kind in written:
-                values[place] = torch.empty(shape, dtype=kind, device=device)
+                values[place] = torch.empty(shape, dtype=kind, device=self.device)
             launch([values[t] for t in tensors])
 
         return run
 
     def call(self, step: Mapping[str, Any], bind: Callable[[Mapping[str, Any]], Call]) -> Step:
         """A call of a library."""
-        function, operands = bind(step), tuple(step["operands"])
+        function, operands = self.bound(step, bind), tuple(step["operands"])
         ((place, *kinds),) = step["writes"]
         kind = getattr(torch, kinds[0]) if kinds else None
 

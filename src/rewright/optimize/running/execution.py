@@ -10,7 +10,7 @@ import torch
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 from rewright.optimize.planning.plan import Plan
-from rewright.optimize.running.bare import Launch, Part, Steps, Values, native
+from rewright.optimize.running.bare import CPU, Launch, Part, Steps, Values, native
 from rewright.optimize.running.manifest import constants_of, manifest_of
 
 
@@ -33,7 +33,7 @@ class Runner:
     """One plan with its compiled kernels; call it with tensors by input name.
 
     ``launches`` are its kernels, by name, each with the tensors that it takes; ``others`` are parts, by their first
-    step, that are computed otherwise.
+    step, that are computed otherwise. All of it runs on one device.
     """
 
     def __init__(
@@ -41,11 +41,13 @@ class Runner:
         plan: Plan,
         launches: Mapping[str, tuple[tuple[int, ...], Launch]],
         others: Mapping[int, Other] | None = None,
+        device: torch.device = CPU,
     ) -> None:
+        self.device = device
         self.plan, self.launches, self.others = plan, launches, dict(others or {})
         self.manifest = manifest_of(plan, {name: tensors for name, (tensors, _) in launches.items()})
         calls = {name: launch for name, (_, launch) in launches.items()}
-        self.bare = Steps(self.manifest.document, constants_of(plan.graph), calls, self.manifest.bind)
+        self.bare = Steps(self.manifest.document, constants_of(plan.graph), calls, self.manifest.bind, device)
         for other in self.others.values():
             self.bare.replace(other.steps, other.given, other.made, other.function)
 

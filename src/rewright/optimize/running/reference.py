@@ -10,15 +10,16 @@ import torch
 from rewright.optimize.planning.plan import Plan
 from rewright.optimize.printing.reference.kernel import lower
 from rewright.optimize.printing.reference.renderer import module_text
+from rewright.optimize.running.bare import CPU
 from rewright.optimize.running.execution import Launch, Runner
 
 
-def runner(plan: Plan) -> Runner:
+def runner(plan: Plan, device: torch.device = CPU) -> Runner:
     """A runner of the plan in plain torch."""
     scope: dict[str, Any] = {}
     exec(compile(module_text(plan), "<kernels>", "exec"), scope)  # text that was printed, and nothing else
     launches = {k.name: (lower(plan, k).tensors, _launch(scope[k.name])) for k in plan.kernels}
-    return Runner(plan, launches)
+    return Runner(plan, launches, device=device)
 
 
 def _launch(function: Any) -> Launch:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,13 +12,15 @@ import torch
 
 from rewright.frontends.torch.eager.operators import TORCH
 from rewright.ir.errors import RewrightError
-from rewright.optimize.planning.costs import CPU, Machine
+from rewright.optimize.planning import costs
+from rewright.optimize.planning.costs import Machine
 from rewright.optimize.planning.plan import Plan
 from rewright.optimize.printing.cpp.renderer import Source, render, translation_unit
 from rewright.optimize.printing.loops.context import Tiling
 from rewright.optimize.printing.loops.kernel import lower
 from rewright.optimize.printing.reference.renderer import module_text
 from rewright.optimize.running import building, reference, triton_launch
+from rewright.optimize.running.bare import CPU
 from rewright.optimize.running.execution import Runner, native
 from rewright.optimize.running.isolation import Isolated
 
@@ -45,14 +48,35 @@ def choose(target: Target | None, tensors: Sequence[torch.Tensor]) -> Target:
     return target
 
 
-def machine(target: Target) -> Machine:
+def device_of(target: Target, tensors: Sequence[torch.Tensor]) -> torch.device:
+    """Where a target computes: where the tensors are, else on a GPU for ``cuda``.
+
+    Raises RewrightError where the tensors are elsewhere, or there is no GPU and kernels are not interpreted.
+    """
+    device = next((t.device for t in tensors if t.is_cuda), None)
+    if target == "torch":
+        return device or CPU
+    if target == "cpu":
+        if device is not None:
+            raise RewrightError("target 'cpu' is for tensors of the CPU; move the arguments, or use target='cuda'")
+        return CPU
+    if os.environ.get("TRITON_INTERPRET") == "1":
+        return device or CPU
+    if not torch.cuda.is_available():
+        raise RewrightError("target 'cuda' has no GPU here; run Python with TRITON_INTERPRET=1, or use target='cpu'")
+    if device is None and tensors:
+        raise RewrightError("target 'cuda' is for tensors of the GPU; move the arguments, or use target='cpu'")
+    return device or torch.device("cuda", torch.cuda.current_device())
+
+
+def machine(target: Target, device: torch.device = CPU) -> Machine:
     """The machine that the cost model of a target is about: rough figures; only their ratios matter."""
     if target == "cuda":
         cuda: Any = torch.cuda
-        units = int(cuda.get_device_properties(0).multi_processor_count) if cuda.is_available() else 108
+        units = int(cuda.get_device_properties(device).multi_processor_count) if device.type == "cuda" else 108
         return Machine("the GPU", units, 1e12, 2e12, 5e-6, 64, 256, 3e12)
     units = torch.get_num_threads() if target == "cpu" else 1
-    return replace(CPU, name="the CPU" if target == "cpu" else "torch", units=units)
+    return replace(costs.CPU, name="the CPU" if target == "cpu" else "torch", units=units)
 
 
 def is_timed(target: Target) -> bool:
@@ -74,12 +98,15 @@ def print_kernels(target: Target, plan: Plan, small: Plan | None) -> Printed:
     return Printed("cpu", {"kernels.cpp": translation_unit(sources)}, sources, tests)
 
 
-def runners(target: Target, plan: Plan, small: Plan | None, code: Printed) -> tuple[Runner, Runner | None, Printed]:
+def runners(
+    target: Target, plan: Plan, small: Plan | None, code: Printed, device: torch.device = CPU
+) -> tuple[Runner, Runner | None, Printed]:
     """Runners of the plan and of the small one, whose kernels in C++ have their own process; and what was built."""
     if target == "torch":
-        return reference.runner(plan), None if small is None else reference.runner(small), code
+        return reference.runner(plan, device), None if small is None else reference.runner(small, device), code
     if target == "cuda":
-        return triton_launch.runner(plan), None if small is None else triton_launch.runner(small, tune=False), code
+        tested = None if small is None else triton_launch.runner(small, device, tune=False)
+        return triton_launch.runner(plan, device), tested, code
     library = building.build(translation_unit([*code.sources, *code.small]))
     first = {
         k.name: (s.tensors, native(getattr(library, s.name), torch.get_num_threads))

@@ -52,7 +52,8 @@ def tilings(kernel: Kernel, capability: int = DESCRIPTORS) -> list[Tiles]:
     if capability < DESCRIPTORS:
         sizes += [Tiles(128, 64, 4, 3), Tiles(64, 128, 4, 2)]
     else:
-        sizes += [replace(t, descriptors=True) for t in (Tiles(64, 64, 4, 3), Tiles(64, 128, 4, 2), *sizes[1:3])]
+        more = Tiles(64, 64, 4, 3), Tiles(64, 128, 4, 2), Tiles(64, 128, 4, 3), Tiles(128, 128, 8, 3)
+        sizes += [replace(t, descriptors=True) for t in (*more, *sizes[1:3])]
         ahead += [replace(sizes[1], descriptors=True, ahead=True)]
     return [*sizes, *(ahead if _reads_more(kernel) else [])]
 
@@ -72,25 +73,27 @@ def small_tiles(kernel: Kernel) -> Tiles:
     return Tiles(16, 16) if kernel.has_products else Tiles(4, 16)
 
 
-def tune_tiles(kernel: Kernel, text: str, run: Callable[[Tiles], None], device: torch.device, folder: Path) -> Tiles:
-    """The fastest tiles of a kernel with this text on a device: measured once, and then read from the folder.
-
-    Raises RewrightError where no tiles compile.
-    """
+def known_tiles(kernel: Kernel, text: str, device: torch.device, folder: Path) -> tuple[Path, list[Tiles]]:
+    """The file in a folder that has the fastest tiles of a kernel with this text on a device, and those to try."""
     choices = tilings(kernel, 10 * torch.cuda.get_device_capability(device)[0])
     name = torch.cuda.get_device_name(device)
     known = [text, name, importlib.import_module("triton").__version__, *map(str, choices)]
     key = hashlib.sha256("\0".join(known).encode()).hexdigest()[:32]
-    return recall_or_measure(folder / f"{key}.tiles.json", choices, lambda: fastest(kernel.name, choices, run))
+    return folder / f"{key}.tiles.json", choices
+
+
+def recalled(path: Path, choices: Sequence[Tiles]) -> Tiles | None:
+    """The choice that a file holds; None where it holds none of them."""
+    try:
+        stored = json.loads(path.read_text())
+    except (OSError, ValueError):
+        return None
+    return next((tiles for tiles in choices if asdict(tiles) == stored), None)
 
 
 def recall_or_measure(path: Path, choices: Sequence[Tiles], measure: Callable[[], Tiles]) -> Tiles:
     """The choice that a file holds; where it holds none of the choices, the one that is measured, and kept in it."""
-    try:
-        stored = json.loads(path.read_text())
-    except (OSError, ValueError):
-        stored = None
-    found = next((tiles for tiles in choices if asdict(tiles) == stored), None)
+    found = recalled(path, choices)
     if found is None:
         found = measure()
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 
 from rewright.ir.graph import Graph
+from rewright.ir.types import DType
 from rewright.optimize.kernel import Kernel, Running
 from rewright.optimize.planning.plan import Plan
 from rewright.optimize.printing.statements import Name, Scalar, Statement
@@ -110,6 +111,14 @@ class Context:
     def is_huge(self, tensor: int) -> bool:
         """Whether its elements are more than 32 bits number."""
         return math.prod(self.shape(tensor)) >= 1 << 31
+
+
+def has_16_bits(graph: Graph) -> bool:
+    """Whether the device may round a product and a sum once, which a program in 16 bits does not show.
+
+    Elsewhere a score that is not rounded would be compared with a maximum that is: off by as much as scores are.
+    """
+    return any(node.type.dtype in (DType.F16, DType.BF16) for node in graph.nodes)
 
 
 def padded_size(size: int) -> int:

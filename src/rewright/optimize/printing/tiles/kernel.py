@@ -43,6 +43,7 @@ from rewright.optimize.printing.tiles.limits import Limits, Part
 from rewright.optimize.printing.tiles.products import DEPTH, accumulate, pack_left, product
 from rewright.optimize.printing.tiles.states import estimate_mean, finish_reduction, finish_states, renew, start, state
 from rewright.optimize.printing.tiles.values import value, writer
+from rewright.optimize.printing.tiles.vectors import with_vectors
 from rewright.optimize.scalars.expressions import unreduced_parts
 from rewright.optimize.scalars.finite import Certain
 
@@ -72,7 +73,8 @@ def lower(plan: Plan, kernel: Kernel) -> Function:
     found = arguments(plan.graph, kernel)
     index = DType.I64 if any(k.is_huge(a.tensor) for a in found) else DType.I32
     is_reversed = any(is_longer_later)
-    return Function(kernel.name, found, kernel.grid, row.size, 0, (), (), c.body, index=index, is_reversed=is_reversed)
+    made = Function(kernel.name, found, kernel.grid, row.size, 0, (), (), c.body, index=index, is_reversed=is_reversed)
+    return with_vectors(made)
 
 
 def _inside(name: str, size: int, block: Name) -> Scalar:

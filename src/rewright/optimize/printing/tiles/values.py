@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from rewright.ir.errors import RewrightError
 from rewright.ir.types import DType
 from rewright.optimize.printing.places import offset
@@ -21,7 +23,7 @@ from rewright.optimize.printing.statements import (
     whole,
 )
 from rewright.optimize.printing.states import Writer
-from rewright.optimize.printing.tiles.context import DESCRIPTORS, Block, Context
+from rewright.optimize.printing.tiles.context import DESCRIPTORS, Block, Context, has_16_bits
 from rewright.optimize.printing.tiles.descriptors import load_by_descriptor
 from rewright.optimize.scalars.constants import closed_value, power_of_two
 from rewright.optimize.scalars.expressions import Expression
@@ -41,7 +43,7 @@ def value(k: Context, c: Block, e: Expression) -> Scalar:
         return Number(number, e.dtype)
     if e.number in c.names:
         return c.names[e.number]
-    lowered = _lower(k, c, e)
+    lowered = exponential_by_product(k, c, e) or _lower(k, c, e)
     name = k.fresh("v")
     c.add(Let(name, lowered))
     c.names[e.number] = Name(name)
@@ -61,6 +63,48 @@ def _lower(k: Context, c: Block, e: Expression) -> Scalar:
             inverse = value(k, c, k.table.plain("divide", (k.table.constant(1.0, e.dtype), bottom)))
             return call("multiply", value(k, c, top), inverse)
     return operated(e, lambda a: value(k, c, a))
+
+
+def exponential_by_product(k: Context, c: Block, e: Expression) -> Scalar | None:
+    """Two to the power of ``a * tile + row``, which a device computes by one operation and a power of two.
+
+    ``(s - m) * a`` is written ``s * a - m * a``, with the second product once for a row. Where ``s`` is ``m`` that is
+    not zero but the rounding error of ``m * a``, so only programs in 16 bits have it, and no factor above one, which
+    might overflow.
+    """
+    exponent = power_of_two(e) if has_16_bits(k.graph) else None
+    if exponent is None:
+        return None
+    parts = list(_parts(c, exponent, 1.0))
+    tiles = [(x, a) for x, a in parts if x.free == exponent.free]
+    rows = [(x, a) for x, a in parts if x.free != exponent.free]
+    if len(tiles) != 1 or not rows or not all(x.free for x, _ in rows) or not 0 < abs(tiles[0][1]) <= 1:
+        return None
+    name = Name(k.fresh("shift"))
+    c.add(Let(name.text, fold_left("add", [_times(value(k, c, x), a) for x, a in rows])))
+    return call("exp2", call("add", _times(value(k, c, tiles[0][0]), tiles[0][1]), name))
+
+
+def _times(x: Scalar, factor: float) -> Scalar:
+    return call("multiply", x, Number(factor, DType.F32))
+
+
+def _parts(c: Block, e: Expression, factor: float) -> Iterator[tuple[Expression, float]]:
+    """The terms of a sum of multiples, and their factors."""
+    constants = [closed_value(a) for a in e.arguments]
+    if e.number in c.names or not e.dtype.is_float:
+        yield e, factor
+    elif e.op in ("add", "subtract"):
+        yield from _parts(c, e.arguments[0], factor)
+        yield from _parts(c, e.arguments[1], factor if e.op == "add" else -factor)
+    elif e.op == "negate":
+        yield from _parts(c, e.arguments[0], -factor)
+    elif e.op == "multiply" and (number := next((n for n in constants if n), None)) is not None:
+        yield from _parts(c, e.arguments[1 - constants.index(number)], factor * float(number))
+    elif e.op == "divide" and (number := constants[1]):
+        yield from _parts(c, e.arguments[0], factor / float(number))
+    else:
+        yield e, factor
 
 
 def operated(e: Expression, of: Value) -> Scalar:
