@@ -160,8 +160,8 @@ def undecided_sizes() -> Generator[None]:
 def compiling() -> Generator[None]:
     """Make ``torch.compiler.is_compiling()`` and ``is_exporting()`` true: models avoid data-dependent shortcuts.
 
-    The collectives with gradients of ``torch.distributed.nn``, which since PyTorch 2.12 refuse to be compiled, are
-    traced as they run.
+    The collectives with gradients of ``torch.distributed.nn``, which newer PyTorch refuses to compile, are traced
+    as they run.
     """
     compiler = torch.compiler
     with ExitStack() as stack:

@@ -69,8 +69,8 @@ def exponential_by_product(k: Context, c: Block, e: Expression) -> Scalar | None
     """Two to the power of ``a * tile + row``, which a device computes by one operation and a power of two.
 
     ``(s - m) * a`` is written ``s * a - m * a``, with the second product once for a row. Where ``s`` is ``m`` that is
-    not zero but the rounding error of ``m * a``, so only programs in 16 bits have it, and no factor above one, which
-    might overflow.
+    not zero but the rounding error of ``m * a``, so only programs in 16 bits have it, and no factors above one, by
+    which either might overflow.
     """
     exponent = power_of_two(e) if has_16_bits(k.graph) else None
     if exponent is None:
@@ -78,7 +78,7 @@ def exponential_by_product(k: Context, c: Block, e: Expression) -> Scalar | None
     parts = list(_parts(c, exponent, 1.0))
     tiles = [(x, a) for x, a in parts if x.free == exponent.free]
     rows = [(x, a) for x, a in parts if x.free != exponent.free]
-    if len(tiles) != 1 or not rows or not all(x.free for x, _ in rows) or not 0 < abs(tiles[0][1]) <= 1:
+    if len(tiles) != 1 or not rows or not all(x.free for x, _ in rows) or any(not 0 < abs(a) <= 1 for _, a in parts):
         return None
     name = Name(k.fresh("shift"))
     c.add(Let(name.text, fold_left("add", [_times(value(k, c, x), a) for x, a in rows])))
