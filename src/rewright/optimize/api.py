@@ -15,6 +15,7 @@ from torch.utils import _pytree as pytree
 from rewright.frontends.torch.capture import capture
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
+from rewright.optimize.calls.ambient import without_gradients
 from rewright.optimize.calls.dispatch import Calls
 from rewright.optimize.floor.peers import compile_program, given_tensors, graph_by
 from rewright.optimize.floor.timings import OURS, PEERS, Floor, Peer
@@ -25,8 +26,9 @@ from rewright.optimize.proving.trusted import Allow, Trust
 from rewright.optimize.remembered.cache import keep, key_of, recall
 from rewright.optimize.remembered.entry import Entry
 from rewright.optimize.running import targets
-from rewright.optimize.running.bare import CPU
+from rewright.optimize.running.bare import CPU, Steps
 from rewright.optimize.running.checked import Checked
+from rewright.optimize.running.execution import Runner
 from rewright.optimize.running.targets import Printed, Target
 from rewright.optimize.scalars.domains import Domain
 from rewright.proof.certificate import Certificate
@@ -51,7 +53,7 @@ class Optimized:
     printed: Printed | None = None
     seconds: dict[str, float] = field(default_factory=dict[str, float])
     """By phase: of the processor for ``capture``, ``plan`` and ``prove``, by the clock for ``build`` and ``check``."""
-    runner: Callable[[Mapping[str, torch.Tensor]], dict[str, torch.Tensor]] | None = None
+    runner: Runner | Steps | None = None
     original: Callable[..., Any] | None = None
     device: torch.device | None = None
     """Where kernels run."""
@@ -111,7 +113,7 @@ class Optimized:
         if self.runner is None or self.calls is None or self.runs == "eager":
             return self.original(*args, **kwargs)
         try:
-            found, why = self.calls(self.run, args, kwargs)
+            found, why = self.calls(self.run, args, kwargs, self.runner.fresh)
         except RewrightError as error:
             found, why = None, str(error)
         if not why:
@@ -135,7 +137,7 @@ class Optimized:
         """The outputs by name, from inputs by name; raises RewrightError where there are no kernels."""
         if self.runner is None:
             raise RewrightError(f"there are no kernels for this graph ({self.reason}); call the program itself")
-        with torch.no_grad():
+        with without_gradients():
             if self.domain is not None and (why := self.domain.violation(inputs)):
                 raise RewrightError(why)
             try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
@@ -11,6 +12,7 @@ from torch.nn.modules import module as modules
 _torch: Any = torch
 _C: Any = _torch._C
 _ad: Any = forward_ad
+_AS_IT_IS = nullcontext()
 _HOOKS = ("_global_forward_hooks", "_global_forward_pre_hooks", "_global_buffer_registration_hooks")
 
 
@@ -26,7 +28,7 @@ def modes() -> tuple[tuple[str, object], ...]:
     return (
         ("autocast", cast),
         ("default dtype", torch.get_default_dtype()),
-        ("default device", str(torch.get_default_device())),
+        ("default device", str(torch.get_default_device()) if _C._len_torch_function_stack() else "cpu"),
         ("deterministic algorithms", torch.are_deterministic_algorithms_enabled()),
         ("precision of float32 products", torch.get_float32_matmul_precision()),
         ("hooks of all modules", hooks),
@@ -49,3 +51,8 @@ def _devices() -> int:
     kind: Any = _torch.utils._device.DeviceContext
     stack = [_C._get_function_stack_at(n) for n in range(_C._len_torch_function_stack())]
     return sum(isinstance(mode, kind) for mode in stack)
+
+
+def without_gradients() -> AbstractContextManager[object]:
+    """A context in which no gradients are recorded."""
+    return torch.no_grad() if torch.is_grad_enabled() else _AS_IT_IS

@@ -6,6 +6,7 @@ import inspect
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -15,11 +16,12 @@ from rewright.frontends.torch.owners import Owners
 from rewright.ir.digest import digest
 from rewright.ir.errors import CaptureError, RewrightError
 from rewright.ir.graph import Graph
-from rewright.optimize.calls.ambient import is_watched
+from rewright.optimize.calls.ambient import is_watched, without_gradients
 from rewright.optimize.calls.guard import Guard, Reached, look_at_arguments, names_of
 from rewright.optimize.calls.ran import Ran
 from rewright.optimize.calls.reachable import State, Walker, describe
 from rewright.optimize.calls.rehearsal import rehearse
+from rewright.optimize.calls.repeat import Repeat
 from rewright.optimize.calls.results import UPDATED, Place, Results, update_inputs
 
 LOOKS = 4
@@ -54,6 +56,8 @@ class Calls:
     known: list[Known] = field(default_factory=list[Known])
     constants: tuple[torch.Tensor, ...] = ()
     """Tensors that kernels keep."""
+    repeats: tuple[tuple[Repeat, Known], ...] = ()
+    """The kinds of calls that ran, as far as another one is told to be of them at once."""
 
     @staticmethod
     def of(program: Any, args: Sequence[Any], kwargs: Mapping[str, Any], capture: Capture) -> Calls:
@@ -70,12 +74,22 @@ class Calls:
             calls.known.append(known)
             return calls
 
-    def __call__(self, run: Run, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Any, str]:
-        """What the call returns, or why the original program has to run, which may raise what the program raises."""
+    def __call__(
+        self, run: Run, args: Sequence[Any], kwargs: Mapping[str, Any], fresh: frozenset[str] = frozenset()
+    ) -> tuple[Any, str]:
+        """What the call returns, or why the original program has to run, which may raise what the program raises.
+
+        ``fresh`` are outputs of ``run`` that are in memory of their own.
+        """
         if why := is_watched():
             return None, why
+        plain = self.names if not kwargs and len(args) == len(self.names) else ()
+        for repeat, known in self.repeats if plain else ():
+            if repeat.reached is self.reached and repeat.holds(args):
+                tensors = repeat.tensors(args, plain)
+                if not _gradient(tensors, self.reached.state):
+                    return self._made(run, known, tensors, fresh)
         try:
-            plain = self.names if not kwargs and len(args) == len(self.names) else None
             arguments = dict(zip(plain, args, strict=True)) if plain else arguments_by_name(self.program, args, kwargs)
         except CaptureError as error:
             return None, str(error)
@@ -85,15 +99,29 @@ class Calls:
             return None, why
         found = self._found(reached, state, tensors)
         known = found if isinstance(found, Known) else self._learn(args, kwargs, reached, state, tensors, found)
-        results = known.results
+        if plain and known.results is not None:
+            self._remember(known, args, state)
+        return self._made(run, known, tensors, fresh)
+
+    def _made(
+        self, run: Run, known: Known, tensors: Mapping[str, torch.Tensor], fresh: frozenset[str]
+    ) -> tuple[Any, str]:
+        """What a call of a known kind returns, or why kernels are not for it."""
+        results, state = known.results, self.reached.state
         if results is None:
             return None, known.reason
-        if why := self._shared(tensors, reached.state):
+        if why := self._shared(tensors, state):
             return None, why
-        values = update_inputs(tensors, run(tensors))
-        held = {item.path: item.tensor for item in reached.state.held}
-        with torch.no_grad():
-            return results.make(values, tensors | held, self.constants), ""
+        with without_gradients():
+            values = update_inputs(tensors, run(tensors))
+            held = {item.path: item.tensor for item in state.held}
+            return results.make(values, {**tensors, **held}, self.constants, fresh), ""
+
+    def _remember(self, known: Known, args: Sequence[Any], state: State) -> None:
+        """Note a kind of calls that another one is told to be of without looking into objects."""
+        repeat = Repeat.of(known.guard, self.reached, args, self.names, state)
+        others = [(r, k) for r, k in self.repeats if r.reached is self.reached and k is not known]
+        self.repeats = (*([] if repeat is None else [(repeat, known)]), *others[:LOOKS])
 
     def tensors(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, torch.Tensor]:
         """The tensors that a call has, by name: arguments, parameters and buffers."""
@@ -150,9 +178,14 @@ class Calls:
             self.known.append(known)
         return known
 
+    @cached_property
+    def written(self) -> tuple[str, ...]:
+        """The inputs that the program writes to."""
+        return tuple(name.removeprefix(UPDATED) for name in self.graph.outputs if name.startswith(UPDATED))
+
     def _shared(self, tensors: Mapping[str, torch.Tensor], state: State) -> str:
         """Why memory that is written is also read under another name."""
-        written = [name.removeprefix(UPDATED) for name in self.graph.outputs if name.startswith(UPDATED)]
+        written = self.written
         if not written:
             return ""
         every = [*((n, tensors[n]) for n in self.graph.inputs), *((h.path, h.tensor) for h in state.held)]

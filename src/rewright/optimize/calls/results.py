@@ -88,16 +88,29 @@ class Results:
         homes = [leaf.home for leaf in dict.fromkeys(p for p in self.leaves if isinstance(p, Place))]
         return frozenset(home for home in homes if homes.count(home) > 1)
 
+    @cached_property
+    def made(self) -> frozenset[str]:
+        """The outputs of the graph that are no memory of inputs."""
+        return frozenset(p.value for p in self.leaves if isinstance(p, Place) and not isinstance(p.home, str))
+
     @property
     def shares(self) -> bool:
         """Whether something returned lies in the memory of an input."""
         return any(isinstance(leaf, Place) and isinstance(leaf.home, str) for leaf in self.leaves)
 
     def make(
-        self, values: Mapping[str, torch.Tensor], inputs: Mapping[str, torch.Tensor], taken: Sequence[torch.Tensor]
+        self,
+        values: Mapping[str, torch.Tensor],
+        inputs: Mapping[str, torch.Tensor],
+        taken: Sequence[torch.Tensor],
+        fresh: frozenset[str] = frozenset(),
     ) -> Any:
-        """The returned value; what is new of it is in no memory of inputs, another result, or what is ``taken``."""
-        used = {value.untyped_storage().data_ptr() for value in (*inputs.values(), *taken)}
+        """The returned value; what is new of it is in no memory of inputs, another result, or what is ``taken``.
+
+        Of values that are ``fresh``, in memory of their own, only another result may be it.
+        """
+        others = () if self.made <= fresh else (*inputs.values(), *taken)
+        used = {value.untyped_storage().data_ptr() for value in others}
         buffers: dict[int, torch.Tensor] = {}
         made: dict[Place, torch.Tensor] = {}
         for leaf in self.leaves:
@@ -106,7 +119,8 @@ class Results:
             if isinstance(leaf.home, str):
                 made[leaf] = _view(inputs[leaf.home], leaf)
                 continue
-            value = values[leaf.value].to(leaf.dtype)
+            value = values[leaf.value]
+            value = value if value.dtype == leaf.dtype else value.to(leaf.dtype)
             whole = leaf.offset == 0 and value.numel() == self.sizes[leaf.home]
             place = value.untyped_storage().data_ptr()
             if whole and value.stride() == leaf.strides and leaf.home not in self.shared and place not in used:
@@ -233,12 +247,14 @@ def _store(buffer: torch.Tensor, place: Place, value: torch.Tensor) -> None:
 def update_inputs(inputs: Mapping[str, torch.Tensor], outputs: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
     """What a program returns; what it writes to its inputs, as the statistics of a normalisation, is written there."""
     updates = {name.removeprefix(UPDATED): name for name in outputs if name.startswith(UPDATED)}
+    if not updates:
+        return dict(outputs)
     written = {inputs[name].untyped_storage().data_ptr() for name in updates}
 
     def kept(value: torch.Tensor) -> torch.Tensor:
         return value.clone() if value.untyped_storage().data_ptr() in written else value
 
-    values = {name: kept(value) for name, value in outputs.items()} if updates else dict(outputs)
+    values = {name: kept(value) for name, value in outputs.items()}
     with torch.no_grad():
         for name, output in updates.items():
             inputs[name].copy_(values.pop(output))

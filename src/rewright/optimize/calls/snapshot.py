@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import chain
 from operator import is_
 from typing import Any
 
@@ -65,12 +67,16 @@ class Snapshot:
         else:
             self.empty.append(value)
 
+    @cached_property
+    def _whole(self) -> _Whole:
+        return _Whole.of(self.mappings)
+
     def holds(self) -> bool:
-        """Whether everything is where it was."""
+        """Whether everything is where it was, once all was looked at."""
         try:
             return (
                 not any(self.empty)
-                and all(len(d) == len(k) and _same(d, k) and _same(d.values(), v) for d, k, v in self.mappings)
+                and self._whole.holds()
                 and all(len(s) == len(v) and _same(s, v) for s, v in self.sequences)
                 and all(len(s) == len(v) and s == v for s, v in self.sets)
                 and all(getattr(o, n, MISSING) is v for o, n, v in self.attributes)
@@ -80,6 +86,35 @@ class Snapshot:
             )
         except (RuntimeError, ValueError):  # changed while it was looked at; an empty cell
             return False
+
+
+@dataclass(frozen=True)
+class _Whole:
+    """Many mappings, compared at once: views of them follow what they hold."""
+
+    named: list[Mapping[Any, Any]]
+    """Those whose keys are texts."""
+    names: list[list[str]]
+    others: list[tuple[Mapping[Any, Any], list[Any]]]
+    views: list[Iterable[Any]]
+    values: list[Any]
+
+    @staticmethod
+    def of(mappings: Sequence[tuple[Mapping[Any, Any], list[Any], list[Any]]]) -> _Whole:
+        """Mappings with the keys and the values that they had."""
+        named = [(d, keys) for d, keys, _ in mappings if all(type(key) is str for key in keys)]
+        others = [(d, keys) for d, keys, _ in mappings if not all(type(key) is str for key in keys)]
+        views: list[Iterable[Any]] = [d.values() for d, _, _ in mappings]
+        values = list(chain.from_iterable(held for _, _, held in mappings))
+        return _Whole([d for d, _ in named], [keys for _, keys in named], others, views, values)
+
+    def holds(self) -> bool:
+        """Whether all have the keys that they had, in order, and the same objects under them."""
+        return (
+            list(map(list, self.named)) == self.names
+            and all(len(d) == len(keys) and _same(d, keys) for d, keys in self.others)
+            and _same(chain.from_iterable(self.views), self.values)
+        )
 
 
 def _same(found: Iterable[Any], kept: Iterable[Any]) -> bool:

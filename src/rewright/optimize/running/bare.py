@@ -56,12 +56,17 @@ class Steps:
         views: Mapping[Any, Any] = manifest["views"]
         self.views = {int(p): (self.bound(v, bind), tuple(v["operands"])) for p, v in views.items()}
         self.steps = [self.made(step, launches, bind) for step in manifest["steps"]]
+        new = {place for step in manifest["steps"] if "kernel" in step for place, _, _ in step["writes"]}
+        self.fresh = frozenset(name for name, place in self.outputs.items() if place in new)
+        """The outputs that kernels write, to memory that nothing else has but another output of the same place."""
 
     def __call__(self, inputs: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
         """The outputs by name, from inputs by name; raises ValueError for one that is missing or of another type."""
         values = self.start(inputs)
-        for number in range(len(self.steps)):
-            self.run_step(number, values)
+        for step, gone in zip(self.steps, self.gone, strict=True):
+            step(values)
+            for place in gone:
+                values.pop(place, None)
         return {name: self.view(place, values) for name, place in self.outputs.items()}
 
     def start(self, inputs: Mapping[str, torch.Tensor]) -> Values:
@@ -123,17 +128,19 @@ class Steps:
             found = part({f"t{p}": values[p] for p in given})
             values.update({p: found[f"t{p}"] for p in made})
 
+        self.fresh -= {name for name, place in self.outputs.items() if place in made}
         for number in steps:
             self.steps[number] = run if number == steps[0] else _nothing
 
     def kernel(self, step: Mapping[str, Any], launch: Launch) -> Step:
         """A kernel, which writes to new memory."""
         tensors: list[int] = step["tensors"]
-        written = [(place, tuple(shape), getattr(torch, kind)) for place, shape, kind in step["writes"]]
+        device, types = self.device, step["writes"]
+        written = [(place, tuple(shape), _strides(shape), getattr(torch, kind)) for place, shape, kind in types]
 
         def run(values: Values) -> None:
-            for place, shape, kind in written:
-                values[place] = torch.empty(shape, dtype=kind, device=self.device)
+            for place, shape, strides, kind in written:
+                values[place] = torch.empty_strided(shape, strides, dtype=kind, device=device)
             launch([values[t] for t in tensors])
 
         return run
@@ -151,13 +158,21 @@ class Steps:
         return run
 
 
+def _strides(shape: Sequence[int]) -> tuple[int, ...]:
+    """The steps of a tensor that lies in memory row by row."""
+    found, step = [0] * len(shape), 1
+    for axis in reversed(range(len(shape))):
+        found[axis], step = step, step * max(shape[axis], 1)
+    return tuple(found)
+
+
 def native(function: Any, threads: Callable[[], int]) -> Launch:
     """A function of a shared library as a launch."""
-    function.restype = None
+    function.restype, function.argtypes = None, (ctypes.c_void_p, ctypes.c_long)
 
     def launch(tensors: Sequence[torch.Tensor]) -> None:
         pointers = (ctypes.c_void_p * len(tensors))(*[t.data_ptr() for t in tensors])
-        function(pointers, ctypes.c_long(threads()))
+        function(pointers, threads())
 
     return launch
 

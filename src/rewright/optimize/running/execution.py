@@ -50,6 +50,8 @@ class Runner:
         self.bare = Steps(self.manifest.document, constants_of(plan.graph), calls, self.manifest.bind, device)
         for other in self.others.values():
             self.bare.replace(other.steps, other.given, other.made, other.function)
+        self.fresh = self.bare.fresh
+        """The outputs that are in memory of their own."""
 
     def __call__(self, inputs: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
         """The outputs by name; raises RewrightError for a missing input or one of another type."""

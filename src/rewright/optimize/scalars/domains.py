@@ -56,6 +56,8 @@ class Domain:
 
     def violation(self, inputs: Mapping[str, torch.Tensor]) -> str:
         """The first operator that is not defined on these inputs, in words; empty where all are."""
+        if not self.obligations:
+            return ""
         values: dict[int, torch.Tensor] = {}
         device = next((value.device for value in inputs.values()), torch.device("cpu"))
         for position in self.needed:
