@@ -108,7 +108,8 @@ class Optimized:
         if self.original is None:
             return self.run(kwargs) if self.runs == OURS else self._by_peer(kwargs)
         if self.runs == "inductor":
-            self.compiled = self.compiled or compile_program(self.original, args)
+            if self.compiled is None:  # a compiled module may have a length
+                self.compiled = compile_program(self.original, args)
             return self.compiled(*args, **kwargs)
         if self.runner is None or self.calls is None or self.runs == "eager":
             return self.original(*args, **kwargs)
@@ -130,7 +131,8 @@ class Optimized:
             if why := self.domain.violation(inputs):
                 raise RewrightError(why)
             given = given_tensors(self.captured, inputs)
-            self.compiled = self.compiled or graph_by(self.runs, self.captured, given, self.device or CPU)
+            if self.compiled is None:
+                self.compiled = graph_by(self.runs, self.captured, given, self.device or CPU)
             return dict(zip(self.captured.outputs, self.compiled(*given), strict=True))
 
     def run(self, inputs: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:

@@ -188,3 +188,12 @@ def test_a_graph_runs_as_it_was_fastest_too(runs: str, monkeypatch: pytest.Monke
     torch.testing.assert_close(result, program(*ARGS))
     with pytest.raises(RewrightError, match="has no value"):
         found(x=ARGS[0])
+
+
+def test_a_module_that_inductor_is_kept_for_runs_though_it_has_no_length() -> None:
+    """What ``torch.compile`` makes of a module asks the module for its length where it is taken for a truth value."""
+    module = torch.nn.LayerNorm(64).requires_grad_(False)
+    fast = rw.optimize(module, (ARGS[0][:, :64],), target="cpu", floor=False, remember=False)
+    fast.runs, fast.compiled = "inductor", torch.compile(module, backend="eager")
+
+    torch.testing.assert_close(fast(ARGS[0][:, :64]), module(ARGS[0][:, :64]))

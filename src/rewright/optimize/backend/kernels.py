@@ -94,7 +94,7 @@ def kernels_for(plain: Plain, arguments: Sequence[Any], kind: str, options: Mapp
     _LOG.info("%s: %s", kind, floor.whole)
     if floor.runs == OURS:
         return plain.call(ours(floor.runner or found.runner)), ""
-    return plain.call(floor.compiled or plain.module.forward), ""
+    return plain.call(plain.module.forward if floor.compiled is None else floor.compiled), ""
 
 
 def _peers(options: Mapping[str, Any], target: targets.Target) -> Sequence[Peer]:
