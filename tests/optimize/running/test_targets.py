@@ -32,3 +32,20 @@ def test_without_a_gpu_the_program_itself_runs_and_says_why(monkeypatch: pytest.
 
     assert found.status == "fallback" and "no GPU here" in found.reason
     assert torch.equal(found(torch.zeros(3)), torch.zeros(3))
+
+
+@pytest.mark.parametrize("target", ["torch", "cpu"])
+def test_kernels_run_where_the_tensors_are_whatever_the_default_device_is(target: str):
+    """Under ``meta`` a tensor that a kernel makes for itself would have no values."""
+
+    def program(x: torch.Tensor) -> torch.Tensor:
+        return torch.softmax(x * 2, -1)
+
+    x = torch.linspace(-1, 1, 32).reshape(4, 8)
+    found = rw.optimize(program, (x,), target=target, floor=False, remember=False)  # type: ignore[arg-type]
+
+    with torch.device("meta"):
+        result = found(x)
+
+    assert found.status == "proved" and not found.notes
+    torch.testing.assert_close(result, program(x))

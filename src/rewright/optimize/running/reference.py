@@ -18,12 +18,13 @@ def runner(plan: Plan, device: torch.device = CPU) -> Runner:
     """A runner of the plan in plain torch."""
     scope: dict[str, Any] = {}
     exec(compile(module_text(plan), "<kernels>", "exec"), scope)  # text that was printed, and nothing else
-    launches = {k.name: (lower(plan, k).tensors, _launch(scope[k.name])) for k in plan.kernels}
+    launches = {k.name: (lower(plan, k).tensors, _launch(scope[k.name], device)) for k in plan.kernels}
     return Runner(plan, launches, device=device)
 
 
-def _launch(function: Any) -> Launch:
+def _launch(function: Any, device: torch.device) -> Launch:
     def launch(tensors: Sequence[torch.Tensor]) -> None:
-        function(*tensors)
+        with device:  # what the kernel makes is there, whatever the caller's default is
+            function(*tensors)
 
     return launch
