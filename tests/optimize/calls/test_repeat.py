@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 import torch
 from torch import nn
 
@@ -98,3 +99,41 @@ def test_results_in_fresh_memory_are_never_shared() -> None:
             first, second, third = found(x)
             assert first.data_ptr() != second.data_ptr()
             assert third.data_ptr() == x.data_ptr()
+
+
+class Hiding(dict[str, float]):
+    """A dictionary whose values are a list of its own, as they were."""
+
+    def values(self) -> Any:
+        return list(super().values())
+
+
+SETTINGS = Hiding(factor=2.0)
+
+
+class Holder:
+    def __init__(self) -> None:
+        self.factor = 2.0
+
+
+HOLDER = Holder()
+
+
+def test_entries_and_attributes_that_are_exchanged_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where a class has its own ideas of its entries, and where all attributes of an object are exchanged."""
+
+    def by_entry(x: torch.Tensor) -> torch.Tensor:
+        return torch.softmax(x * SETTINGS["factor"], -1)
+
+    def by_attribute(x: torch.Tensor) -> torch.Tensor:
+        return torch.softmax(x * HOLDER.factor, -1)
+
+    x = normal(4, 8)
+    first, second = optimized(by_entry, x), optimized(by_attribute, x)
+    for _ in range(2):
+        first(x), second(x)
+    monkeypatch.setitem(SETTINGS, "factor", 5.0)
+    monkeypatch.setattr(HOLDER, "__dict__", {"factor": 5.0})
+
+    assert torch.allclose(first(x), by_entry(x), atol=1e-6)
+    assert torch.allclose(second(x), by_attribute(x), atol=1e-6)

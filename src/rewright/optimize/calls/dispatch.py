@@ -19,10 +19,11 @@ from rewright.ir.graph import Graph
 from rewright.optimize.calls.ambient import is_watched, without_gradients
 from rewright.optimize.calls.guard import Guard, Reached, look_at_arguments, names_of
 from rewright.optimize.calls.ran import Ran
-from rewright.optimize.calls.reachable import State, Walker, describe
+from rewright.optimize.calls.reachable import State, Walker
 from rewright.optimize.calls.rehearsal import rehearse
 from rewright.optimize.calls.repeat import Repeat
 from rewright.optimize.calls.results import UPDATED, Place, Results, update_inputs
+from rewright.optimize.calls.tensors import describe
 
 LOOKS = 4
 """So many kinds of calls beside the first are looked at, each by a capture; the original program runs for others."""

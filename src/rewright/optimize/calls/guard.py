@@ -11,7 +11,8 @@ import torch
 from rewright.frontends.torch.owners import Owners
 from rewright.optimize.calls.ambient import modes
 from rewright.optimize.calls.ran import Ran
-from rewright.optimize.calls.reachable import State, Walker, describe
+from rewright.optimize.calls.reachable import State, Walker
+from rewright.optimize.calls.tensors import describe
 
 
 @dataclass

@@ -26,7 +26,8 @@ import numpy as np
 import torch
 
 from rewright.optimize.calls.ran import Ran, is_installed
-from rewright.optimize.calls.snapshot import MISSING, Held, Snapshot
+from rewright.optimize.calls.snapshot import MISSING, Held, Snapshot, entries_of
+from rewright.optimize.calls.tensors import describe, other_tensor, state_names, state_of
 
 MOST = 300_000
 """Objects that are looked at; a program that reaches more is not known."""
@@ -97,6 +98,7 @@ class Walker:
     def __init__(self, ran: Ran, names: Mapping[int, str], marks: bool = True) -> None:
         self.ran, self.names, self.marks, self.state = ran, names, marks, State()
         self._read = ran.names
+        self._asked = state_names(ran.names)
         self._asks_by_text = bool(self._read & {"getattr", "vars", "__dict__", "attrgetter", "eval", "exec"})
         self._seen: dict[int, str] = {}
         self._kept: list[Any] = []
@@ -175,9 +177,21 @@ class Walker:
                 self.state.held.append(Held.of(path, value))
         else:
             self.state.facts[path] = ("input", name)
+            self._state_of(path, value)
         marks = vars(value) if self.marks else {}
         if marks and id(marks) not in self._seen:
             self._waiting.append((f"{path}.__dict__", marks))
+
+    def _state_of(self, path: str, value: torch.Tensor) -> None:
+        """What the code may read of an input beside its values; stand-ins have a state of their own."""
+        asked = self._asked if self.marks else ()
+        if not asked:
+            return
+        if other := other_tensor(value, asked):
+            self._fail(f"{path}.{other} is a tensor that is read and is no input")
+        said = state_of(value, asked)
+        self.state.facts[f"{path}:state"] = said
+        self.state.snapshot.tensors.append((value, asked, said))
 
     def _mapping(self, path: str, value: Any) -> None:
         self.state.snapshot.mapping(value)
@@ -185,7 +199,7 @@ class Walker:
             (type(k).__name__, repr(k)) if isinstance(k, _PLAIN) else self._key(path, n, k) for n, k in enumerate(value)
         ]
         self.state.facts[path] = ("mapping", type(value), keys)
-        for key, item in value.items():
+        for key, item in entries_of(value):
             self._waiting.append((f"{path}[{key!r}]" if isinstance(key, _PLAIN) else f"{path}[{id(key)}]", item))
         self._attributes(path, value)
 
@@ -322,6 +336,7 @@ class Walker:
             return
         table = cast("dict[str, Any]", own)
         self.state.snapshot.mapping(table)
+        self.state.snapshot.owners.append((value, table))
         self.state.facts[f"{path}:names"] = sorted(table)
         for name, item in table.items():
             self._attribute(path, name, item)
@@ -360,14 +375,6 @@ class Walker:
                 self._waiting.append((f"{module.__name__}.{name}", value))
             if isinstance(value, types.ModuleType) and depth < DEEPEST:
                 self._module(value, names, depth + 1)
-
-
-def describe(value: torch.Tensor) -> tuple[Any, ...]:
-    """What is known of a tensor without its values."""
-    plain = value.layout is torch.strided
-    strides = tuple(value.stride()) if plain else ()
-    marks = (value.requires_grad, value.is_neg(), value.is_conj()) if plain else ()
-    return type(value), tuple(value.shape), strides, value.dtype, str(value.device), str(value.layout), marks
 
 
 def _slots(kind: type[Any]) -> tuple[str, ...]:

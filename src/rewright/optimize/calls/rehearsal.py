@@ -20,6 +20,7 @@ from rewright.ir.errors import CaptureError, RewrightError
 from rewright.optimize.calls.ran import Ran, recording
 from rewright.optimize.calls.reachable import State
 from rewright.optimize.calls.results import Results
+from rewright.optimize.calls.tensors import state_names, state_of
 
 Look = Callable[[Ran, Mapping[int, str], Mapping[str, Any]], State]
 """What a program reaches, of what it ran, the names of tensors by their ``id``, and its arguments by name."""
@@ -73,6 +74,7 @@ def _twice(rehearsal: _Rehearsal, look: Look) -> Rehearsed:
         pass
     if ran.unknown:
         raise CaptureError(f"calls of the program may differ: {ran.unknown}")
+    _refuse_states(rehearsal.inputs, ran)
     names = {id(value): name for name, value in rehearsal.inputs.items()}
     state = look(ran, names, rehearsal.arguments)
     if state.unknown:
@@ -89,6 +91,15 @@ def _twice(rehearsal: _Rehearsal, look: Look) -> Rehearsed:
             raise CaptureError(f"a call writes to {held.path}, which kernels do not; make it a buffer or an argument")
         every += [(held.path, held.tensor), *([(held.path, fake)] if fake is not None else [])]
     return Rehearsed(ran, state, Results.of(returned, every))
+
+
+def _refuse_states(inputs: Mapping[str, torch.Tensor], ran: Ran) -> None:
+    """Raise CaptureError where the code may read of an input what its stand-in, and so the capture, does not have."""
+    mode, asked = new_mode(), state_names(ran.names)
+    for name, value in inputs.items() if asked else ():
+        for (what, own), (_, other) in zip(state_of(value, asked), state_of(as_fake(value, mode), asked), strict=True):
+            if own != other:
+                raise CaptureError(f"the program may read {name}.{what}, which a capture does not have; pass it")
 
 
 def _stand_in(mode: FakeTensorMode, tensor: torch.Tensor) -> FakeTensor | None:

@@ -10,7 +10,8 @@ import torch
 
 from rewright.optimize.calls.ambient import modes
 from rewright.optimize.calls.guard import Guard, Reached
-from rewright.optimize.calls.reachable import State, describe
+from rewright.optimize.calls.reachable import State
+from rewright.optimize.calls.tensors import describe
 
 _torch: Any = torch
 _SIMPLE = (int, float, bool, str, type(None))

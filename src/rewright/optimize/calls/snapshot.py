@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, ItemsView, Iterable, KeysView, Mapping, ValuesView
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -12,6 +12,9 @@ from typing import Any
 
 import torch
 
+from rewright.optimize.calls.tensors import state_of
+
+_dict: Any = dict
 MISSING = object()
 """Stands for what a name did not mean."""
 
@@ -53,19 +56,27 @@ class Snapshot:
     mappings: list[tuple[Mapping[Any, Any], list[Any], list[Any]]] = field(default_factory=list[Any])
     empty: list[Any] = field(default_factory=list[Any])
     """Mappings without entries, as most tables of hooks are: they are looked at all at once."""
-    sequences: list[tuple[Sequence[Any], list[Any]]] = field(default_factory=list[Any])
+    sequences: list[tuple[Collection[Any], list[Any]]] = field(default_factory=list[Any])
     sets: list[tuple[AbstractSet[Any], AbstractSet[Any]]] = field(default_factory=list[Any])
     attributes: list[tuple[Any, str, Any]] = field(default_factory=list[Any])
     entries: list[tuple[Mapping[str, Any], str, Any]] = field(default_factory=list[Any])
     variables: list[tuple[Any, Any]] = field(default_factory=list[Any])
     arrays: list[tuple[Any, bytes]] = field(default_factory=list[Any])
 
+    owners: list[tuple[Any, Any]] = field(default_factory=list[Any])
+    """Objects with the tables of their attributes, which may be exchanged."""
+    tensors: list[tuple[torch.Tensor, tuple[str, ...], Any]] = field(default_factory=list[Any])
+    """Inputs with what is read of them beside their values."""
+
     def mapping(self, value: Mapping[Any, Any]) -> None:
         """Keep a mapping, with its order."""
-        if value:
-            self.mappings.append((value, list(value), list(value.values())))
+        found = list(entries_of(value))
+        if found:
+            self.mappings.append((value, [key for key, _ in found], [item for _, item in found]))
         else:
             self.empty.append(value)
+        if type(value) is not dict:  # it may have an order of its own
+            self.sequences.append((value, list(value)))
 
     @cached_property
     def _whole(self) -> _Whole:
@@ -75,8 +86,10 @@ class Snapshot:
         """Whether everything is where it was, once all was looked at."""
         try:
             return (
-                not any(self.empty)
+                not any(map(_length, self.empty))
                 and self._whole.holds()
+                and all(vars(o) is d for o, d in self.owners)
+                and all(state_of(t, names) == said for t, names, said in self.tensors)
                 and all(len(s) == len(v) and _same(s, v) for s, v in self.sequences)
                 and all(len(s) == len(v) and s == v for s, v in self.sets)
                 and all(getattr(o, n, MISSING) is v for o, n, v in self.attributes)
@@ -92,21 +105,24 @@ class Snapshot:
 class _Whole:
     """Many mappings, compared at once: views of them follow what they hold."""
 
-    named: list[Mapping[Any, Any]]
-    """Those whose keys are texts."""
+    named: list[Collection[Any]]
+    """The keys of those whose keys are texts."""
     names: list[list[str]]
-    others: list[tuple[Mapping[Any, Any], list[Any]]]
+    others: list[tuple[KeysView[Any], list[Any]]]
     views: list[Iterable[Any]]
     values: list[Any]
 
     @staticmethod
-    def of(mappings: Sequence[tuple[Mapping[Any, Any], list[Any], list[Any]]]) -> _Whole:
+    def of(mappings: list[tuple[Mapping[Any, Any], list[Any], list[Any]]]) -> _Whole:
         """Mappings with the keys and the values that they had."""
-        named = [(d, keys) for d, keys, _ in mappings if all(type(key) is str for key in keys)]
-        others = [(d, keys) for d, keys, _ in mappings if not all(type(key) is str for key in keys)]
-        views: list[Iterable[Any]] = [d.values() for d, _, _ in mappings]
+        plain = [all(type(key) is str for key in keys) for _, keys, _ in mappings]
+        every = [(_keys(d), keys) for d, keys, _ in mappings]
+        named = [each for each, is_named in zip(every, plain, strict=True) if is_named]
+        others = [each for each, is_named in zip(every, plain, strict=True) if not is_named]
         values = list(chain.from_iterable(held for _, _, held in mappings))
-        return _Whole([d for d, _ in named], [keys for _, keys in named], others, views, values)
+        return _Whole(
+            [d for d, _ in named], [keys for _, keys in named], others, [_values(d) for d, _, _ in mappings], values
+        )
 
     def holds(self) -> bool:
         """Whether all have the keys that they had, in order, and the same objects under them."""
@@ -115,6 +131,24 @@ class _Whole:
             and all(len(d) == len(keys) and _same(d, keys) for d, keys in self.others)
             and _same(chain.from_iterable(self.views), self.values)
         )
+
+
+def _keys(value: Mapping[Any, Any]) -> KeysView[Any]:
+    """The keys as they are, whatever a class of its own says they are; a view, which follows."""
+    return _dict.keys(value) if isinstance(value, dict) else value.keys()
+
+
+def _values(value: Mapping[Any, Any]) -> ValuesView[Any]:
+    return _dict.values(value) if isinstance(value, dict) else value.values()
+
+
+def entries_of(value: Mapping[Any, Any]) -> ItemsView[Any, Any]:
+    """The entries of a mapping as they are."""
+    return _dict.items(value) if isinstance(value, dict) else value.items()
+
+
+def _length(value: Mapping[Any, Any]) -> int:
+    return len(_keys(value))
 
 
 def _same(found: Iterable[Any], kept: Iterable[Any]) -> bool:
