@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from rewright.ir.dims import Dim
 from rewright.ir.types import DType
 from rewright.optimize.online.update import Estimate, Update
-from rewright.optimize.scalars.expressions import Expression, walk
+from rewright.optimize.scalars.expressions import Expression, number_of, walk
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,7 +15,12 @@ class Loop:
     """A loop index with its size."""
 
     name: str
-    size: int
+    size: Dim
+
+    @property
+    def count(self) -> int:
+        """The size as a number; raises RewrightError for a symbol."""
+        return number_of(self.size)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import permutations
 
-from rewright.optimize.scalars.ranges import Span, joined_digits, span
+from rewright.ir.dims import Dim, divide
+from rewright.optimize.scalars.ranges import Span, is_below, joined_digits, span
 from rewright.terms.index import Index, Quotient, Remainder, Variable
 
 _MOST = 4
@@ -26,7 +27,7 @@ class Folded:
     index: Index
 
 
-def folded_axes(places: Sequence[Index | None], shape: Sequence[int], ranges: Mapping[str, Span]) -> Folded | None:
+def folded_axes(places: Sequence[Index | None], shape: Sequence[Dim], ranges: Mapping[str, Span]) -> Folded | None:
     """The first axes that the digits of one loop are read along, and the whole that these are; None without such.
 
     ``places`` are the indices along the axes, None where one is computed from data.
@@ -61,7 +62,7 @@ class Parted:
     low: Index
 
 
-def parted_axis(places: Sequence[Index | None], shape: Sequence[int], ranges: Mapping[str, Span]) -> Parted | None:
+def parted_axis(places: Sequence[Index | None], shape: Sequence[Dim], ranges: Mapping[str, Span]) -> Parted | None:
     """The first axis that is read at a multiple of a number and something below that number.
 
     The channels of a group are ``3 * group + r div 35``, where the loop r goes over the elements of a group, and the
@@ -73,8 +74,8 @@ def parted_axis(places: Sequence[Index | None], shape: Sequence[int], ranges: Ma
         for step in sorted({factor for _, factor in place.terms if isinstance(factor, int) and factor > 1}):
             high = Index(0, tuple((a, f // step) for a, f in place.terms if isinstance(f, int) and f % step == 0))
             low = place - high * step
-            inside = _is_inside(low, step, ranges) and _is_inside(high, shape[axis] // step, ranges)
-            if low.terms and inside and shape[axis] % step == 0:
+            count = divide(shape[axis], step)
+            if count is not None and low.terms and _is_inside(low, step, ranges) and _is_inside(high, count, ranges):
                 return Parted(axis, step, high, low)
     return None
 
@@ -88,27 +89,24 @@ def _is_quotient(index: Index) -> bool:
     return isinstance(atom, Variable) or (inner is not None and not inner.name.startswith("@"))
 
 
-def digit_of(atom: object, sizes: Mapping[str, int]) -> tuple[str, int, int] | None:
+def digit_of(atom: object, sizes: Mapping[str, Dim]) -> tuple[str, Dim, Dim] | None:
     """The loop, the step and the number of values of a digit ``(x div step) mod values``; None for anything else.
 
     All digits divide what they are digits of, so that layout operators have them.
     """
     if isinstance(atom, Variable):
         return None if atom.name.startswith("@") or atom.name not in sizes else (atom.name, 1, sizes[atom.name])
-    if not isinstance(atom, (Quotient, Remainder)) or not isinstance(atom.divisor, int):
+    if not isinstance(atom, (Quotient, Remainder)):
         return None
     numerator = atom.numerator
     if numerator.constant != 0 or len(numerator.terms) != 1 or numerator.terms[0][1] != 1:
         return None
     inner = digit_of(numerator.terms[0][0], sizes)
-    if inner is None or inner[2] % atom.divisor:
+    rest = None if inner is None else divide(inner[2], atom.divisor)
+    if inner is None or rest is None:
         return None
-    loop, step, values = inner
-    return (
-        (loop, step * atom.divisor, values // atom.divisor)
-        if isinstance(atom, Quotient)
-        else (loop, step, atom.divisor)
-    )
+    loop, step, _ = inner
+    return (loop, step * atom.divisor, rest) if isinstance(atom, Quotient) else (loop, step, atom.divisor)
 
 
 def _loop(place: Index) -> str | None:
@@ -121,7 +119,6 @@ def _loop(place: Index) -> str | None:
     return atom.name if isinstance(atom, Variable) else None
 
 
-def _is_inside(place: Index | None, size: int, ranges: Mapping[str, Span]) -> bool:
+def _is_inside(place: Index | None, size: Dim, ranges: Mapping[str, Span]) -> bool:
     """Whether an index is in range for all values of its loop, so that another axis is never carried over to."""
-    found = None if place is None else span(place, ranges)
-    return found is not None and found[0] >= 0 and found[1] < size
+    return place is not None and is_below(span(place, ranges), size)

@@ -1,11 +1,11 @@
-"""What a graph has to be before it is planned: sizes that are numbers, one axis a reduction, no dead nodes."""
+"""What a graph has to be before it is planned: one axis a reduction, no dead nodes, nothing without elements."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 
 from rewright import ops
+from rewright.ir.dims import Dim, product
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph, GraphBuilder, Node
 
@@ -23,10 +23,6 @@ def prepare_with_places(graph: Graph) -> tuple[Graph, dict[int, int]]:
     are left out of what is put together. Besides, for every node that is needed, where it is.
     """
     for node in graph.nodes:
-        if not node.type.is_static():
-            raise RewrightError(
-                f"{node.op.name} at {node.span} has size {node.type}; optimize for sizes that are numbers"
-            )
         if isinstance(node.op, ops.Collective):
             raise RewrightError(
                 f"{node.op.name} at {node.span} needs other ranks; optimize what one rank computes between them"
@@ -83,11 +79,11 @@ def _one_loop(graph: Graph, node: Node) -> bool:
     return True
 
 
-def _count(graph: Graph, reduce: Node) -> int:
+def _count(graph: Graph, reduce: Node) -> Dim:
     """How many elements each element of a reduction is made of."""
     assert isinstance(reduce.op, ops.Reduce)
     shape = graph.nodes[reduce.operands[0]].type.shape
-    return math.prod(int(str(shape[axis])) for axis in reduce.op.dimensions)
+    return product(shape[axis] for axis in reduce.op.dimensions)
 
 
 def _reduce(builder: GraphBuilder, node: Node, position: int, one: bool) -> int:
@@ -100,7 +96,7 @@ def _reduce(builder: GraphBuilder, node: Node, position: int, one: bool) -> int:
             first = axes.pop()
         if first != last:
             shape = builder.type(position).shape
-            size = math.prod(int(str(s)) for s in shape[first : last + 1])
+            size = product(shape[first : last + 1])
             position = builder.add(ops.Reshape((*shape[:first], size, *shape[last + 1 :])), position, span=node.span)
         position = builder.add(ops.Reduce(node.op.kind, (first,)), position, span=node.span)
     return position

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from rewright.ir.dims import Dim
 from rewright.ir.errors import RewrightError
 from rewright.ir.types import DType
 from rewright.ops.functions import FUNCTIONS
@@ -46,8 +47,8 @@ class Language:
             case Call():
                 return self._call(scalar)
             case Sum(terms, constant):
-                parts = [self.text(s) if factor == 1 else f"{factor} * {self.text(s)}" for s, factor in terms]
-                parts += [str(constant)] if constant or not parts else []
+                parts = [self.text(s) if f == 1 else f"{size_text(f)} * {self.text(s)}" for s, f in terms]
+                parts += [size_text(constant)] if constant != 0 or not parts else []
                 return f"({' + '.join(parts)})" if len(parts) > 1 or (terms and terms[0][1] != 1) else parts[0]
             case Element(buffer, place):
                 return self.element(buffer, bare(self.text(place)))
@@ -60,6 +61,19 @@ class Language:
             raise self.missing(f"the function {scalar.function}")
         text = template.format(*map(self.text, scalar.arguments), type=self.types.get(scalar.dtype, ""))
         return self.wrapped.get(scalar.dtype, "{0}").format(text)
+
+
+def size_text(size: Dim) -> str:
+    """A size as text: a number, or a polynomial of the variables ``size_`` with the names of symbols.
+
+    Raises RewrightError for a symbol that is no name, as that of a quotient that is rounded.
+    """
+    if isinstance(size, int):
+        return str(size)
+    if other := [name for name in size.symbols() if not name.isidentifier()]:
+        raise RewrightError(f"the size {other[0]} is no polynomial")
+    products = ["*".join([str(count), *(f"size_{name}" for name in names)]) for names, count in size.terms]
+    return f"({' + '.join(products)})"
 
 
 def bare(text: str) -> str:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import cast
 
+from rewright.ir.dims import Dim, Shape, is_nonnegative
 from rewright.optimize.printing.statements import Scalar, Sum, call
 from rewright.optimize.scalars.expressions import Expression, Table
 from rewright.optimize.scalars.simplify import as_index
@@ -16,13 +18,13 @@ FLOOR = "floor_quotient"
 """The whole quotient that is rounded down."""
 
 
-def offset(table: Table, places: tuple[Expression, ...], shape: tuple[int, ...]) -> Index:
+def offset(table: Table, places: tuple[Expression, ...], shape: Shape) -> Index:
     """The place of an element in row-major memory."""
-    total, stride = Index(0), 1
+    total, stride = Index(0), cast("Dim", 1)
     for place, size in zip(reversed(places), reversed(shape), strict=True):
         index = as_index(place)
         total = total + (index if index is not None else table.opaque(place)) * stride
-        stride *= size
+        stride = stride * size
     return total
 
 
@@ -32,25 +34,23 @@ def ends(index: Index, bounds: Bounds, quotient: str) -> tuple[Sum, Sum] | None:
     ``quotient`` is the target's function for whole quotients; one that rounds towards 0 is right for what is not
     negative.
     """
-    lows, highs = list[tuple[Scalar, int]](), list[tuple[Scalar, int]]()
+    lows, highs = list[tuple[Scalar, Dim]](), list[tuple[Scalar, Dim]]()
     for atom, factor in index.terms:
         found = _atom_ends(atom, bounds, quotient)
-        if found is None or not isinstance(factor, int):
+        rises = is_nonnegative(factor)
+        if found is None or rises is None:
             return None
-        first, last = found if factor > 0 else found[::-1]
+        first, last = found if rises else found[::-1]
         lows.append((first, factor))
         highs.append((last, factor))
-    if not isinstance(index.constant, int):
-        return None
     return Sum(tuple(lows), index.constant), Sum(tuple(highs), index.constant)
 
 
 def _atom_ends(atom: object, bounds: Bounds, quotient: str) -> tuple[Scalar, Scalar] | None:
     if isinstance(atom, Variable):
         return bounds.get(atom.name)
-    if not isinstance(atom, (Quotient, Remainder)) or not isinstance(atom.divisor, int):
+    if not isinstance(atom, (Quotient, Remainder)):
         return None
-    divisor = Sum((), atom.divisor)
     if isinstance(atom, Remainder):
         return Sum(()), Sum((), atom.divisor - 1)
     if quotient != FLOOR and not _is_positive(atom.numerator):

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 
+from rewright.ir.dims import Dim
 from rewright.ir.types import DType
 from rewright.optimize.kernel import Loop as Axis
 from rewright.optimize.scalars.expressions import Expression
@@ -43,8 +44,8 @@ class Call:
 class Sum:
     """An integer: a sum of multiples and a constant."""
 
-    terms: tuple[tuple[Scalar, int], ...]
-    constant: int = 0
+    terms: tuple[tuple[Scalar, Dim], ...]
+    constant: Dim = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +148,7 @@ class Buffer:
     """Memory of the kernel's own."""
 
     name: str
-    count: int
+    count: Dim
     dtype: DType
 
 
@@ -166,7 +167,7 @@ class Clear:
     """Zeros in the first elements of a buffer."""
 
     buffer: str
-    count: int
+    count: Dim
     dtype: DType
 
 
@@ -177,9 +178,9 @@ class BlockProduct:
     rows: Scalar
     columns: int
     depth: Scalar
-    left: tuple[str, int]
-    right: tuple[str, int]
-    target: tuple[str, int]
+    left: tuple[str, Dim]
+    right: tuple[str, Dim]
+    target: tuple[str, Dim]
     is_added: bool
     dtype: DType
     is_narrow: bool = False
@@ -202,10 +203,10 @@ class TurnRows:
     """``target[width * d + c] = tensor[start + stride * c + d]``: so many rows of a tensor as columns of a block."""
 
     rows: Scalar
-    depth: int
+    depth: Dim
     tensor: int
     start: Scalar
-    stride: int
+    stride: Dim
     target: str
     width: int
     dtype: DType
@@ -237,7 +238,7 @@ class Function:
     name: str
     arguments: tuple[Argument, ...]
     grid: tuple[Axis, ...]
-    rows: int
+    rows: Dim
     block: int
     buffers: tuple[Buffer, ...]
     prologue: tuple[Statement, ...]
@@ -248,6 +249,10 @@ class Function:
     """The dtype that places are computed in."""
     is_reversed: bool = False
     """Whether later blocks of rows have more work, and so come first."""
+    symbols: tuple[str, ...] = ()
+    """Sizes that it is called with, which follow its tensors as one tensor of integers."""
+    guards: tuple[Dim, ...] = ()
+    """What has to be at least zero for these."""
 
     @property
     def tensors(self) -> tuple[int, ...]:
@@ -283,18 +288,18 @@ def select(condition: Scalar, a: Scalar, b: Scalar) -> Call:
     return call("select", condition, a, b)
 
 
-def total(*terms: Scalar | int | tuple[Scalar, int]) -> Sum:
+def total(*terms: Scalar | int | tuple[Scalar, Dim]) -> Sum:
     """A sum of places, numbers, and places with factors."""
     constant = sum(t for t in terms if isinstance(t, int))
     return Sum(tuple(t if isinstance(t, tuple) else (t, 1) for t in terms if not isinstance(t, int)), constant)
 
 
-def whole(number: int) -> Sum:
-    """A fixed integer."""
+def whole(number: Dim) -> Sum:
+    """A fixed integer, or a size."""
     return Sum((), number)
 
 
-def element_at(buffer: str, *terms: Scalar | int | tuple[Scalar, int]) -> Element:
+def element_at(buffer: str, *terms: Scalar | int | tuple[Scalar, Dim]) -> Element:
     """An element of a buffer at a sum of places."""
     return Element(buffer, total(*terms))
 

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from rewright import ops
+from rewright.ir.dims import Dim, at_most, is_nonnegative
 from rewright.ir.graph import Graph, GraphBuilder
 from rewright.ir.types import DType, TensorType
 from rewright.optimize.kernel import Kernel, Running, Store
@@ -189,14 +190,14 @@ class _Writer(Loads):
         axes = self.joint(values)
         return self.builder.add(function_of(e), *(self.spread(v, axes)[0] for v in values)), axes
 
-    def parts_of(self, e: Expression) -> tuple[str, int, bool] | None:
+    def parts_of(self, e: Expression) -> tuple[str, Dim, bool] | None:
         """The loop along which a choice is one value first and the other one after, where, and which comes first.
 
         None where the condition is about more than one loop, or the parts are not both read at the loop.
         """
         condition = e.arguments[0]
         index = as_index(condition.arguments[0]) if condition.op == "at_least_zero" else None
-        if index is None or len(index.terms) != 1 or not isinstance(index.constant, int):
+        if index is None or len(index.terms) != 1:
             return None
         ((atom, factor),) = index.terms
         if not isinstance(atom, Variable) or factor not in (1, -1) or atom.name.startswith("@"):
@@ -207,9 +208,10 @@ class _Writer(Loads):
         parts = e.arguments[1:]
         loads = all(any(x.op == "load" for x in walk(part)) for part in parts)
         moved = any(is_moved(x, name) for part in parts for x in walk(part))
-        return (name, place, factor == -1) if 0 < place < self.sizes[name] and loads and moved else None
+        inside = at_most(1, place) and at_most(place + 1, self.sizes[name])
+        return (name, place, factor == -1) if inside and loads and moved else None
 
-    def joined(self, e: Expression, name: str, place: int, first: bool) -> Value:
+    def joined(self, e: Expression, name: str, place: Dim, first: bool) -> Value:
         """A choice by a loop as the concatenation of its parts, of which each has the loop to itself."""
         early, late = e.arguments[1:] if first else e.arguments[:0:-1]
         size = self.sizes[name]
@@ -241,8 +243,9 @@ class _Writer(Loads):
         """A condition on an index as a comparison of what is added in it with what is subtracted."""
         index = as_index(e.arguments[0])
         dtype = e.arguments[0].dtype
-        assert index is not None and isinstance(index.constant, int)
-        plus = Index(max(index.constant, 0), tuple(t for t in index.terms if not isinstance(t[1], int) or t[1] > 0))
+        assert index is not None
+        start = 0 if is_nonnegative(index.constant) is False else index.constant
+        plus = Index(start, tuple(t for t in index.terms if not isinstance(t[1], int) or t[1] > 0))
         minus = plus - index
         sides = [self.index(plus, dtype), self.index(minus, dtype)]
         axes = self.joint(sides)
@@ -253,19 +256,16 @@ class _Writer(Loads):
         """An index as a tensor."""
         parts: list[Value] = []
         for atom, factor in index.terms:
-            if not isinstance(factor, int):
-                raise NoGraph(f"the index {index} has no form in operators")
             if isinstance(atom, Variable) and atom.name.startswith("@"):
                 iota, axes = self.converted(self.value(self.table.named_integer(atom.name)), dtype)
             else:
                 iota, axes = self.atom(atom, dtype)
             if factor != 1:
-                scale = self.builder.add(ops.Constant(self.builder.type(iota), (factor,)))
+                scale = self.filled(factor, self.builder.type(iota))
                 iota = self.builder.add(ops.Multiply(), iota, scale)
             parts.append((iota, axes))
         if index.constant != 0 or not parts:
-            assert isinstance(index.constant, int)
-            parts.append((self.builder.add(ops.Constant(TensorType((), dtype), (index.constant,))), ()))
+            parts.append((self.number(index.constant, dtype), ()))
         total = parts[0]
         for part in parts[1:]:
             axes = self.joint([total, part])
@@ -280,17 +280,17 @@ class _Writer(Loads):
             if not isinstance(atom, Variable):
                 iota = self.repeated(iota, 0, atom, digit[0])
             return iota, (digit[0],)
-        if not isinstance(atom, (Quotient, Remainder)) or not isinstance(atom.divisor, int):
+        found = span(atom.numerator, self.ranges) if isinstance(atom, (Quotient, Remainder)) else None
+        if found is None or not isinstance(atom, (Quotient, Remainder)):
             raise NoGraph(f"the index {atom} has no form in operators")
-        found = span(atom.numerator, {name: (0, size - 1) for name, size in self.sizes.items()})
-        if found is None:
-            raise NoGraph(f"the index {atom} has no form in operators")
-        turns = max(
-            -(found[0] // atom.divisor), 0
-        )  # integers are divided towards zero: what is divided is made positive
+        turns = 0
+        if not is_nonnegative(found[0]):  # integers are divided towards zero: what is divided is made positive
+            if not isinstance(found[0], int) or not isinstance(atom.divisor, int):
+                raise NoGraph(f"the index {atom} has no form in operators")
+            turns = -(found[0] // atom.divisor)
         position, axes = self.index(atom.numerator + turns * atom.divisor, dtype)
         kind = self.builder.type(position)
-        divisor = self.builder.add(ops.Constant(kind, (atom.divisor,)))
+        divisor = self.filled(atom.divisor, kind)
         if isinstance(atom, Remainder):
             return self.builder.add(ops.Remainder(), position, divisor), axes
         whole = self.builder.add(ops.Divide(), position, divisor)
@@ -321,7 +321,9 @@ class _Writer(Loads):
 
     def windowed(self, e: Expression) -> Value | None:
         """A reduction of what is read along sliding windows, where it is one."""
-        found = window_of(self.table, e, self.sizes)
+        assert e.bound is not None
+        sizes = {name: size for name, size in self.sizes.items() if isinstance(size, int)}
+        found = window_of(self.table, e, sizes) if isinstance(e.bound.size, int) else None
         if found is None:
             return None
         self.sizes[found.place] = found.size
@@ -331,7 +333,7 @@ class _Writer(Loads):
         own = axes.index(found.place)
         rank = range(len(axes))
         op = ops.ReduceWindow(
-            e.bound.kind,  # type: ignore[union-attr]
+            e.bound.kind,  # type: ignore[arg-type]
             tuple(found.width if a == own else 1 for a in rank),
             tuple(found.stride if a == own else 1 for a in rank),
             tuple((found.low, found.high) if a == own else (0, 0) for a in rank),

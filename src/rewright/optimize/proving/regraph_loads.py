@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 from rewright import ops
+from rewright.ir.dims import Dim, at_most, divide, is_nonnegative, product, symbol
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import GraphBuilder
-from rewright.ir.types import DType
+from rewright.ir.types import DType, TensorType
 from rewright.optimize.planning.folding import digit_of, folded_axes, parted_axis
 from rewright.optimize.scalars.expressions import Expression, Table, names
-from rewright.optimize.scalars.ranges import span
+from rewright.optimize.scalars.ranges import Span, is_below, span
 from rewright.optimize.scalars.simplify import as_index
 from rewright.terms.index import Index, Quotient, Variable
 
 Axes = tuple[str, ...]
-Digit = tuple[str, Quotient | None, int]
+Digit = tuple[str, Quotient | None, Dim]
 """A loop, the quotient of it that is the digit (None: itself), and the number of values."""
 Value = tuple[int, Axes]
 """A node, and the loops that its axes are."""
@@ -35,8 +35,13 @@ class Loads:
 
     def __init__(self, builder: GraphBuilder, table: Table) -> None:
         self.builder, self.table = builder, table
-        self.sizes: dict[str, int] = {}
+        self.sizes: dict[str, Dim] = {}
         """The sizes of loops by name."""
+
+    @property
+    def ranges(self) -> dict[str, Span]:
+        """The first and the last value of loops by name."""
+        return {name: (0, count - 1) for name, count in self.sizes.items()}
 
     def value(self, e: Expression) -> Value:
         """The tensor of an expression."""
@@ -47,6 +52,29 @@ class Loads:
         raise NotImplementedError
 
     # --- axes
+
+    def number(self, value: Dim, dtype: DType) -> int:
+        """A size as an integer: of a symbol so many ones."""
+        if isinstance(value, int):
+            return self.builder.add(ops.Constant(TensorType((), dtype), (value,)))
+        terms = [count * product(map(symbol, names)) for names, count in value.terms]
+        parts = [self._counted(term, dtype) for term in terms]
+        total = parts[0]
+        for part in parts[1:]:
+            total = self.builder.add(ops.Add(), total, part)
+        return total
+
+    def filled(self, value: Dim, kind: TensorType) -> int:
+        """A tensor of one size."""
+        if isinstance(value, int):
+            return self.builder.add(ops.Constant(kind, (value,)))
+        return self.builder.add(ops.BroadcastInDim(kind.shape, ()), self.number(value, kind.dtype))
+
+    def _counted(self, value: Dim, dtype: DType) -> int:
+        """A size, or one less than nothing, as so many ones, or minus ones."""
+        sign = -1 if is_nonnegative(value) is False else 1
+        ones = self.builder.add(ops.Constant(TensorType((value * sign,), dtype), (sign,)))
+        return self.builder.add(ops.Reduce("sum", (0,)), ones)
 
     def converted(self, value: Value, dtype: DType) -> Value:
         """The value in the dtype of the tensor that it becomes."""
@@ -111,18 +139,14 @@ class Loads:
             alone = all(a is place or not _reads(a, inner) for a in places)
             if inner is None or not inner.name.startswith("@") or not alone:
                 continue
-            if isinstance(atom, Quotient) and isinstance(atom.divisor, int) and isinstance(size, int):
+            if isinstance(atom, Quotient):
                 position = self.long(position, axis, 1, atom.divisor)
                 found[axis] = self.table.index(Index(0, ((inner, 1),)), place.dtype)
         return position, tuple(found)
 
     def folded(self, position: int, places: Sequence[Expression]) -> tuple[int, tuple[Expression, ...]]:
         """The tensor and where it is read, with axes side by side that the digits of one loop are read along."""
-        shape = self.builder.type(position).shape
-        sizes = [size for size in shape if isinstance(size, int)]
-        ranges = {name: (0, count - 1) for name, count in self.sizes.items()}
-        if len(sizes) != len(shape):
-            return position, tuple(places)
+        sizes, ranges = self.builder.type(position).shape, self.ranges
         indices = [as_index(a) for a in places]
         found = folded_axes(indices, sizes, ranges)
         if found is None:
@@ -131,8 +155,10 @@ class Loads:
             if parted is None:
                 return position, tuple(places)
             cut = parted.axis
+            count = divide(sizes[cut], parted.step)
+            assert count is not None
             both = [self.table.index(i, places[cut].dtype) for i in (parted.high, parted.low)]
-            shape = (*sizes[:cut], sizes[cut] // parted.step, parted.step, *sizes[cut + 1 :])
+            shape = (*sizes[:cut], count, parted.step, *sizes[cut + 1 :])
             position = self.builder.add(ops.Reshape(shape), position)
             return self.folded(position, [*places[:cut], *both, *places[cut + 1 :]])
         before = [axis for axis in range(len(sizes)) if axis < min(found.axes)]
@@ -140,7 +166,7 @@ class Loads:
         order = (*before, *found.axes, *after)
         if order != tuple(range(len(sizes))):
             position = self.builder.add(ops.Transpose(order), position)
-        wide = (*(sizes[a] for a in before), math.prod(sizes[a] for a in found.axes), *(sizes[a] for a in after))
+        wide = (*(sizes[a] for a in before), product(sizes[a] for a in found.axes), *(sizes[a] for a in after))
         position = self.builder.add(ops.Reshape(wide), position)
         joined = self.table.index(found.index, places[found.axes[0]].dtype)
         return self.folded(position, [*(places[a] for a in before), joined, *(places[a] for a in after)])
@@ -149,7 +175,7 @@ class Loads:
         """Whether layout operators can read an axis at its index: a loop of its own, perhaps from an offset."""
         index = as_index(places[axis])
         size = self.builder.type(position).shape[axis]
-        if index is None or not isinstance(index.constant, int) or not isinstance(size, int):
+        if index is None:
             return False
         if not index.terms:
             return True
@@ -162,22 +188,20 @@ class Loads:
         digit = digit_of(index.terms[0][0], self.sizes) if index.constant == 0 else None
         return digit is not None and digit[2] == size
 
-    def digits(self, index: Index, size: int) -> list[Digit] | None:
+    def digits(self, index: Index, size: Dim) -> list[Digit] | None:
         """The digits of an index that is a number in mixed radix, most significant first."""
-        found: list[tuple[int, Digit]] = []
-        for atom, factor in index.terms:
-            digit = self.digit(atom)
-            if digit is None or not isinstance(factor, int) or factor < 1:
+        left = [(factor, self.digit(atom)) for atom, factor in index.terms]
+        found: list[Digit] = []
+        step: Dim = 1
+        while left:
+            place = next((n for n in reversed(range(len(left))) if left[n][0] == step), None)
+            digit = None if place is None else left.pop(place)[1]
+            if digit is None:
                 return None
-            found.append((factor, digit))
-        found.sort(key=lambda f: -f[0])
-        step = 1
-        for factor, (_, _, extent) in reversed(found):
-            if factor != step:
-                return None
-            step *= extent
-        assert isinstance(index.constant, int)
-        return [digit for _, digit in found] if index.constant >= 0 and index.constant + step <= size else None
+            found.insert(0, digit)
+            step = step * digit[2]
+        fits = is_nonnegative(index.constant) and at_most(index.constant + step, size)
+        return found if fits else None
 
     def digit(self, atom: object) -> Digit | None:
         """A loop, or the quotient of one by a divisor of its size."""
@@ -186,9 +210,8 @@ class Loads:
         inner = atom.numerator.as_variable() if isinstance(atom, Quotient) else None
         if not isinstance(atom, Quotient) or inner is None or inner.name.startswith("@"):
             return None
-        if not isinstance(atom.divisor, int) or self.sizes[inner.name] % atom.divisor:
-            return None
-        return inner.name, atom, self.sizes[inner.name] // atom.divisor
+        count = divide(self.sizes[inner.name], atom.divisor)
+        return None if count is None else (inner.name, atom, count)
 
     def looked_up(self, position: int, places: Sequence[Expression]) -> Value:
         """A stored tensor at computed indices, by a gather; indices that are not used are brought into range.
@@ -225,42 +248,39 @@ class Loads:
         op = ops.Gather(offsets, tuple(looked), (), (), tuple(looked), last, sizes)
         return self.builder.add(op, position, indices), (*axes, *windows)
 
-    def is_loop(self, places: Sequence[Expression], axis: int, size: object) -> bool:
+    def is_loop(self, places: Sequence[Expression], axis: int, size: Dim) -> bool:
         """Whether an axis is read at the digits of loops, all of it or a part, and no other axis at these loops."""
         index = as_index(places[axis])
-        if index is None or not isinstance(size, int):
+        if index is None:
             return False
         if (place := index.as_size()) is not None:
-            return isinstance(place, int) and 0 <= place < size
+            return is_below((place, place), size)
         if any(places[axis].free & a.free for n, a in enumerate(places) if n != axis):
             return False
         found = self.digits(index, size)
         return found is not None and all(quotient is None for _, quotient, _ in found)
 
-    def clamped(self, e: Expression, value: Value, size: object) -> Value:
+    def clamped(self, e: Expression, value: Value, size: Dim) -> Value:
         """The index, brought into range where it may leave it: there the value is read and not used."""
         index = as_index(e)
-        ranges = {name: (0, count - 1) for name, count in self.sizes.items()}
-        found = None if index is None else span(index, ranges)
-        if found is None or not isinstance(size, int) or (found[0] >= 0 and found[1] < size):
+        found = None if index is None else span(index, self.ranges)
+        if found is None or is_below(found, size):
             return value
         kind = self.builder.type(value[0])
         low = self.builder.add(ops.Constant(kind, (0,)))
-        high = self.builder.add(ops.Constant(kind, (size - 1,)))
+        high = self.filled(size - 1, kind)
         return self.builder.add(ops.Clamp(), low, value[0], high), value[1]
 
     def along(self, position: int, axis: int, index: Index) -> tuple[int, list[str]]:
         """One axis of a stored tensor at an index: the loops that it becomes; an empty name is an axis of size one."""
         shape = self.builder.type(position).shape
         size = index.as_size()
-        if isinstance(size, int):
+        if size is not None:
             return self.window(position, axis, size, 1), [""]
-        width = shape[axis]
-        assert isinstance(width, int) and isinstance(index.constant, int)
-        found = self.digits(index, width)
+        found = self.digits(index, shape[axis])
         if found is not None:
             sizes = [extent for _, _, extent in found]
-            position = self.window(position, axis, index.constant, math.prod(sizes))
+            position = self.window(position, axis, index.constant, product(sizes))
             if len(found) > 1:
                 shape = self.builder.type(position).shape
                 position = self.builder.add(ops.Reshape((*shape[:axis], *sizes, *shape[axis + 1 :])), position)
@@ -272,7 +292,7 @@ class Loads:
         assert digit is not None
         return self.repeated(position, axis, index.terms[0][0], digit[0]), [digit[0]]
 
-    def window(self, position: int, axis: int, start: int, width: int) -> int:
+    def window(self, position: int, axis: int, start: Dim, width: Dim) -> int:
         """A slice along one axis."""
         shape = self.builder.type(position).shape
         if shape[axis] == width:
@@ -288,15 +308,17 @@ class Loads:
         if digit is None or shape[axis] != digit[2]:
             raise NoGraph(f"a digit of a loop of size {size} has no layout operator")
         _, step, values = digit
-        return self.long(position, axis, size // (step * values), step)
+        whole = divide(size, step * values)
+        if whole is None:
+            raise NoGraph(f"a digit of a loop of size {size} has no layout operator")
+        return self.long(position, axis, whole, step)
 
-    def long(self, position: int, axis: int, whole: int, step: int) -> int:
+    def long(self, position: int, axis: int, whole: Dim, step: Dim) -> int:
         """An axis of which every element is repeated so many times, and then all of that."""
         shape = self.builder.type(position).shape
         values = shape[axis]
-        assert isinstance(values, int)
         size = whole * values * step
-        before, after = [whole] * (whole > 1), [step] * (step > 1)
+        before, after = [whole] * (whole != 1), [step] * (step != 1)
         wide = (*shape[:axis], *before, values, *after, *shape[axis + 1 :])
         kept = tuple(a + len(before) * (a >= axis) + len(after) * (a > axis) for a in range(len(shape)))
         spread = self.builder.add(ops.BroadcastInDim(wide, kept), position)

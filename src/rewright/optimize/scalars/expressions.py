@@ -11,10 +11,19 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from rewright.ir.dims import Dim
+from rewright.ir.errors import RewrightError
 from rewright.ir.types import DType
 from rewright.terms.index import Index, Quotient, Remainder, Variable, collect, quotient, remainder
 
 Number = float | int | bool
+
+
+def number_of(size: Dim) -> int:
+    """A size that is a number; raises RewrightError for a symbol."""
+    if not isinstance(size, int):
+        raise RewrightError(f"the size {size} is a symbol; give it a number")
+    return size
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +32,12 @@ class Bound:
 
     kind: str
     index: str
-    size: int
+    size: Dim
+
+    @property
+    def count(self) -> int:
+        """The size as a number; raises RewrightError for a symbol."""
+        return number_of(self.size)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,6 +69,7 @@ class Table:
 
     def __init__(self) -> None:
         self._known: dict[object, Expression] = {}
+        self._numbered: list[Expression] = []
         self._opaque: dict[str, Expression] = {}
         self.updates: dict[tuple[object, ...], Any] = {}
         """How reductions follow others, once it was worked out (``derive``)."""
@@ -76,6 +91,7 @@ class Table:
         if found is None:
             found = Expression(op, arguments, dtype, free, len(self._known), value, index, tensor, bound)
             self._known[key] = found
+            self._numbered.append(found)
         return found
 
     def constant(self, value: Number, dtype: DType) -> Expression:
@@ -128,6 +144,10 @@ class Table:
     def named_integer(self, name: str) -> Expression:
         """The computed integer that a name of an index stands for."""
         return self._opaque[name]
+
+    def numbered(self, number: int) -> Expression:
+        """The expression with a number."""
+        return self._numbered[number]
 
     def free_of(self, index: Index) -> frozenset[str]:
         """The loop indices that an index depends on."""

@@ -4,35 +4,43 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from rewright.ir.dims import Dim, at_most, is_nonnegative
 from rewright.terms.index import Index, Quotient, Remainder, Variable, collect, quotient, remainder
 
-Span = tuple[int, int]
+Span = tuple[Dim, Dim]
+"""A least and a largest value; of sizes that are symbols, polynomials of these."""
+
+
+def is_below(found: Span | None, size: Dim) -> bool:
+    """Whether what is in a span is in range of an axis for certain."""
+    return found is not None and is_nonnegative(found[0]) is True and at_most(found[1] + 1, size) is True
 
 
 def span(index: Index, ranges: Mapping[str, Span]) -> Span | None:
-    """The least and the largest value of an index; None where it is computed from data."""
-    if not isinstance(index.constant, int):
-        return None
+    """The least and the largest value of an index; None where it is computed from data, or sizes do not tell."""
     low = high = index.constant
     for atom, factor in index.terms:
         if isinstance(atom, Variable):
             inner = ranges.get(atom.name)
-        elif isinstance(atom, (Quotient, Remainder)) and isinstance(atom.divisor, int):
+        elif isinstance(atom, (Quotient, Remainder)):
             inner = _digit_span(atom, span(atom.numerator, ranges))
         else:
             inner = None
-        if inner is None or not isinstance(factor, int):
+        rises = is_nonnegative(factor)
+        if inner is None or rises is None:
             return None
-        low += min(inner[0] * factor, inner[1] * factor)
-        high += max(inner[0] * factor, inner[1] * factor)
+        low += inner[0 if rises else 1] * factor
+        high += inner[1 if rises else 0] * factor
     return low, high
 
 
 def _digit_span(atom: Quotient | Remainder, inner: Span | None) -> Span | None:
-    assert isinstance(atom.divisor, int)
     if isinstance(atom, Remainder):
         return 0, atom.divisor - 1
-    return None if inner is None else (inner[0] // atom.divisor, inner[1] // atom.divisor)
+    if inner is None or not isinstance(atom.divisor, int):
+        return None
+    low, high = inner
+    return (low // atom.divisor, high // atom.divisor) if isinstance(low, int) and isinstance(high, int) else None
 
 
 def joined_digits(index: Index) -> Index:
@@ -92,9 +100,13 @@ def simplify_index(index: Index, ranges: Mapping[str, Span]) -> Index:
 def _settled_digit(atom: Quotient | Remainder, ranges: Mapping[str, Span]) -> Index:
     numerator, divisor = simplify_index(atom.numerator, ranges), atom.divisor
     found = span(numerator, ranges)
-    if found is not None and isinstance(divisor, int) and found[0] // divisor == found[1] // divisor:
-        block = found[0] // divisor
-        return Index(block) if isinstance(atom, Quotient) else numerator - block * divisor
+    if is_below(found, divisor):
+        return Index(0) if isinstance(atom, Quotient) else numerator
+    low, high = found or (None, None)
+    if isinstance(low, int) and isinstance(high, int) and isinstance(divisor, int):
+        block = low // divisor
+        if block == high // divisor:
+            return Index(block) if isinstance(atom, Quotient) else numerator - block * divisor
     return (quotient if isinstance(atom, Quotient) else remainder)(numerator, divisor)
 
 
@@ -103,6 +115,8 @@ def decide_sign(index: Index, least: bool, ranges: Mapping[str, Span]) -> bool |
     found = span(index, ranges)
     if found is None:
         return None
+    if is_nonnegative(found[1]) is False:
+        return False
     if least:
-        return True if found[0] >= 0 else False if found[1] < 0 else None
-    return True if found == (0, 0) else None if found[0] <= 0 <= found[1] else False
+        return True if is_nonnegative(found[0]) else None
+    return True if found == (0, 0) else False if at_most(1, found[0]) else None

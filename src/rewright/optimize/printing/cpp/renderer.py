@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import assert_never
 
+from rewright.ir.dims import Dim, product
 from rewright.optimize.printing.cpp.functions import ELEMENTS, language
 from rewright.optimize.printing.cpp.runtime import HEADER
-from rewright.optimize.printing.language import Language, bare
+from rewright.optimize.printing.language import Language, bare, size_text
 from rewright.optimize.printing.statements import (
     AddRows,
     Assign,
@@ -47,6 +47,10 @@ class Source:
     text: str
     tensors: tuple[int, ...]
     written: frozenset[int]
+    symbols: tuple[str, ...] = ()
+    """The sizes that it is called with, as one more tensor."""
+    guards: tuple[Dim, ...] = ()
+    """What has to be at least zero of them."""
 
 
 def translation_unit(sources: Sequence[Source]) -> str:
@@ -62,21 +66,26 @@ def render(function: Function) -> Source:
         kind = f"{'' if a.is_written else 'const '}{ELEMENTS[a.dtype]}*"
         what = "writes" if a.is_written else "reads"
         lines.append(f"  {kind} __restrict t{a.tensor} = ({kind})tensors[{number}];  // {what} {a.title}")
-    grid, blocks = math.prod(loop.size for loop in function.grid), -(-function.rows // function.block)
+    if function.symbols:
+        lines.append(f"  const int64_t* sizes = (const int64_t*)tensors[{len(function.arguments)}];")
+    lines += [f"  const long size_{name} = sizes[{number}];" for number, name in enumerate(function.symbols)]
+    grid, rows = product(loop.size for loop in function.grid), size_text(function.rows)
+    blocks = _blocks(function.rows, function.block)
+    sizes = [(loop, size_text(loop.size)) for loop in function.grid]
     lines += [
-        f"  const long blocks = {blocks}, wanted = (4 * threads + {grid - 1}) / {grid};",
+        f"  const long grid = {size_text(grid)}, blocks = {blocks}, wanted = (4 * threads + grid - 1) / grid;",
         "  const long chunks = wanted < blocks ? wanted : blocks;",
         "  #pragma omp parallel num_threads(threads)",
         "  {",
-        f"    Scratch scratch({sum(b.count * 8 + 64 for b in function.buffers)});",
+        f"    Scratch scratch({size_text(_bytes(function.buffers))});",
         *_render(spoken, function.buffers, 2),
         "    #pragma omp for schedule(dynamic)",
-        f"    for (long task = 0; task < {grid}L * chunks; ++task) {{",
+        "    for (long task = 0; task < grid * chunks; ++task) {",
         "      long rest = task / chunks;",
-        *(f"      const long {g.name} = rest % {g.size}; rest /= {g.size};" for g in reversed(function.grid)),
+        *(f"      const long {g.name} = rest % {n}; rest /= {n};" for g, n in reversed(sizes)),
         f"      const long from = (task % chunks) * blocks / chunks * {function.block};",
         f"      const long to = std::min<long>((task % chunks + 1) * blocks / chunks * {function.block}, "
-        f"{function.rows});",
+        f"{rows});",
         *_render(spoken, function.prologue, 3),
         f"      for (long first = from; first < to; first += {function.block}) {{",
         *_render(spoken, function.body, 4),
@@ -86,7 +95,21 @@ def render(function: Function) -> Source:
         "}",
     ]
     written = frozenset(a.tensor for a in function.arguments if a.is_written)
-    return Source(function.name, "\n".join(lines) + "\n", function.tensors, written)
+    text = "\n".join(lines) + "\n"
+    return Source(function.name, text, function.tensors, written, function.symbols, function.guards)
+
+
+def _blocks(rows: Dim, block: int) -> str:
+    """How many blocks of rows there are."""
+    return str(-(-rows // block)) if isinstance(rows, int) else f"({size_text(rows)} + {block - 1}) / {block}"
+
+
+def _bytes(buffers: Iterable[Buffer]) -> Dim:
+    """The bytes of a kernel's own memory at most."""
+    total: Dim = 0
+    for buffer in buffers:
+        total = total + buffer.count * 8 + 64
+    return total
 
 
 def _render(spoken: Language, statements: Iterable[Statement], depth: int) -> Iterator[str]:
@@ -126,22 +149,22 @@ def _lines(spoken: Language, s: Statement, depth: int) -> Iterator[str]:
         case Leave():
             yield f"{indent}{s.way};"
         case Buffer():
-            yield f"{indent}{types[s.dtype]}* __restrict {s.name} = scratch.take<{types[s.dtype]}>({s.count});"
+            yield f"{indent}{types[s.dtype]}* __restrict {s.name} = scratch.take<{types[s.dtype]}>({size_text(s.count)});"
         case View():
             yield f"{indent}{types[s.dtype]}* __restrict {s.name} = {s.buffer} + {of(s.start)};"
         case Clear():
-            yield f"{indent}memset({s.buffer}, 0, {s.count} * sizeof({types[s.dtype]}));"
+            yield f"{indent}memset({s.buffer}, 0, {size_text(s.count)} * sizeof({types[s.dtype]}));"
         case BlockProduct():
-            operands = ", ".join(f"{name}, {stride}" for name, stride in (s.left, s.right, s.target))
+            operands = ", ".join(f"{name}, {size_text(stride)}" for name, stride in (s.left, s.right, s.target))
             sizes = ", ".join((of(s.rows), str(s.columns), of(s.depth)))
             function = "tile_product_of_bfloats" if s.is_narrow else f"tile_product<{types[s.dtype]}>"
             yield f"{indent}{function}({sizes}, {operands}, {'true' if s.is_added else 'false'});"
         case AddRows():
             yield f"{indent}add_rows<{types[s.dtype]}>({of(s.rows)}, {s.columns}, {s.items}, {s.target});"
         case TurnRows():
-            source = f"t{s.tensor} + {of(s.start)}, {s.stride}"
+            source = f"t{s.tensor} + {of(s.start)}, {size_text(s.stride)}"
             target = f"{s.target}, {s.width}"
-            yield f"{indent}turn_rows<{types[s.dtype]}>({of(s.rows)}, {s.depth}, {source}, {target});"
+            yield f"{indent}turn_rows<{types[s.dtype]}>({of(s.rows)}, {size_text(s.depth)}, {source}, {target});"
         case _:
             assert_never(s)
 

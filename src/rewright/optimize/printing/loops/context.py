@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from rewright.ir.dims import Dim, Shape
 from rewright.ir.graph import Graph
 from rewright.ir.types import DType
 from rewright.optimize.kernel import Kernel, Running
 from rewright.optimize.printing.loops.scopes import Scopes
 from rewright.optimize.printing.statements import Buffer, Name
 from rewright.optimize.scalars.expressions import Table
+from rewright.optimize.scalars.ranges import Span
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,13 +41,15 @@ class Context:
     has_inverses: bool = True
     """Whether a quotient may be a product with an inverse that is computed once, which is rounded twice."""
     scopes: Scopes = field(default_factory=Scopes)
-    ranges: dict[str, tuple[int, int]] = field(default_factory=dict[str, tuple[int, int]])
+    ranges: dict[str, Span] = field(default_factory=dict[str, Span])
     """First and last value of every loop index."""
     states: dict[int, str] = field(default_factory=dict[int, str])
     """The memory of every state."""
     done: list[Running] = field(default_factory=list[Running])
     """The reductions of the sweeps before."""
     buffers: list[Buffer] = field(default_factory=list[Buffer])
+    guards: list[Dim] = field(default_factory=list[Dim])
+    """What has to be at least zero of sizes that are symbols."""
 
     @property
     def real(self) -> DType:
@@ -55,22 +59,23 @@ class Context:
     @property
     def block(self) -> int:
         """Rows of a block."""
-        return min(self.tiling.rows, self.kernel.row.size)
+        rows = self.kernel.row.size
+        return min(self.tiling.rows, rows) if isinstance(rows, int) else self.tiling.rows
 
     @property
     def features(self) -> int:
         """Elements of a row of features in memory."""
-        return padded_size(self.kernel.features.size) if self.kernel.features else 0
+        return padded_size(self.kernel.features.count) if self.kernel.features else 0
 
     def computed(self, dtype: DType) -> DType:
         """The dtype in which values of a dtype are computed: floats in one, integers in the widest."""
         return self.real if dtype.is_float else dtype if dtype is DType.BOOL else DType.I64
 
-    def shape(self, tensor: int) -> tuple[int, ...]:
-        """The sizes of a tensor, which are numbers here."""
-        return tuple(size for size in self.graph.nodes[tensor].type.shape if isinstance(size, int))
+    def shape(self, tensor: int) -> Shape:
+        """The sizes of a tensor."""
+        return self.graph.nodes[tensor].type.shape
 
-    def buffer(self, stem: str, count: int, dtype: DType | None = None) -> str:
+    def buffer(self, stem: str, count: Dim, dtype: DType | None = None) -> str:
         """Memory of the kernel's own."""
         name = self.scopes.fresh(stem)
         self.buffers.append(Buffer(name, count, dtype or self.real))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from rewright.ir.graph import Graph
+from rewright.ir.sizes import size_symbols
 from rewright.ir.types import DType
 from rewright.optimize.kernel import Kernel, Sweep
 from rewright.optimize.phases import Variants, Work, variants
@@ -52,9 +53,19 @@ def lower(graph: Graph, table: Table, kernel: Kernel, tiling: Tiling | None = No
             _sweep(k, sweep)
         if kernel.finals:
             _finals(k)
-    own, name = tuple(k.buffers), prefix + kernel.name
-    found = arguments(graph, kernel)
-    return Function(name, found, kernel.grid, k.kernel.row.size, k.block, own, task.body, block.body, k.real)
+    return Function(
+        prefix + kernel.name,
+        arguments(graph, kernel),
+        kernel.grid,
+        k.kernel.row.size,
+        k.block,
+        tuple(k.buffers),
+        task.body,
+        block.body,
+        k.real,
+        symbols=size_symbols(graph),
+        guards=tuple(k.guards),
+    )
 
 
 def choose_tiling(kernel: Kernel) -> Tiling:
@@ -65,7 +76,8 @@ def choose_tiling(kernel: Kernel) -> Tiling:
 def _sweep(k: Context, sweep: Sweep) -> None:
     """States, the loop over tiles, and the ends of the states."""
     block = k.scopes.here
-    lanes = min(k.tiling.lanes, padded_size(sweep.lane.size))
+    size = sweep.lane.size
+    lanes = min(k.tiling.lanes, padded_size(size)) if isinstance(size, int) else k.tiling.lanes
     k.ranges[sweep.lane.name] = (0, sweep.lane.size - 1)
     k.ranges.update({p.depth.name: (0, p.depth.size - 1) for p in sweep.products})
     for running in sweep.running:

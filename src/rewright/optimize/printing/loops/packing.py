@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from rewright.ir.dims import Dim, divide
 from rewright.ir.types import DType
 from rewright.ops.functions import FUNCTIONS
 from rewright.optimize.kernel import Loop as Axis
@@ -95,15 +96,15 @@ def pack_tile(k: Context, tile: Scope, e: Expression, sweep: Sweep, inner: Axis,
 
     Across, there is one row for each depth, in which the lane is contiguous; otherwise one for each element of it.
     """
-    width = inner.size if is_across else padded_size(inner.size)
-    tiles, whole_tile = -(-sweep.lane.size // lanes), lanes * width
-    is_shared = k.kernel.row.size > k.block and tiles * whole_tile * (8 if k.kernel.is_wide else 4) <= PACKED_LIMIT
+    width = inner.size if is_across else padded_size(inner.count)
+    tiles, whole_tile = _most_tiles(sweep.lane.size, lanes), width * lanes
+    is_shared = _fits(k, k.kernel.row.size, tiles * whole_tile * (8 if k.kernel.is_wide else 4))
     memory = k.buffer("tile", tiles * whole_tile if is_shared else whole_tile)
     name = k.scopes.fresh("packed")
     tile.add(View(name, memory, total((BEGIN, width)) if is_shared else Sum(()), k.real))
     body: list[Statement] = []
     clear = Clear(name, whole_tile, k.real)
-    if is_across and sweep.lane.size % lanes:
+    if is_across and divide(sweep.lane.size, lanes) is None:
         body.append(If(call("compare_LT", COLUMNS, whole(lanes)), (clear,)))
     elif not is_across and width != inner.size:
         body.append(clear)
@@ -121,6 +122,21 @@ def pack_tile(k: Context, tile: Scope, e: Expression, sweep: Sweep, inner: Axis,
     return name
 
 
+def _most_tiles(size: Dim, lanes: int) -> Dim:
+    """So many tiles there are at most."""
+    return -(-size // lanes) if isinstance(size, int) else size
+
+
+def _fits(k: Context, rows: Dim, most: Dim) -> bool:
+    """Whether row blocks share packed tiles: there are several, and room; for symbols the second one is a guard."""
+    if isinstance(rows, int) and rows <= k.block:
+        return False
+    if isinstance(most, int):
+        return most <= PACKED_LIMIT
+    k.guards.append(PACKED_LIMIT - most)
+    return True
+
+
 def _turned(k: Context, e: Expression, sweep: Sweep, deep: Axis, target: tuple[str, int]) -> Statement | None:
     """An operand that lies in memory with its depth side by side, as one statement; None for another."""
     lane, e = sweep.lane.name, _converted(e)
@@ -133,7 +149,7 @@ def _turned(k: Context, e: Expression, sweep: Sweep, deep: Axis, target: tuple[s
     if steps.get(deep.name) != 1 or k.table.free_of(rest) & {lane, deep.name}:
         return None
     stride = steps.get(lane, 0)
-    if not isinstance(stride, int) or not all(is_within(k, p, s) for p, s in zip(e.arguments, shape, strict=True)):
+    if not all(is_within(k, p, s) for p, s in zip(e.arguments, shape, strict=True)):
         return None
     first = index(k, rest)
     start = Sum((*first.terms, (BEGIN, stride)), first.constant)
@@ -188,7 +204,7 @@ def hoist_values(
     places: dict[int, Element] = {}
     stack = [*work.values(), *(w for w, _ in found.values())]
     seen: set[int] = set()
-    while stack and k.kernel.row.size > 1:
+    while stack and k.kernel.row.size != 1:
         e = stack.pop()
         if e.number in seen:
             continue

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from rewright.ir.dims import Dim
 from rewright.ir.errors import RewrightError
 from rewright.ir.types import DType
 from rewright.optimize.kernel import Store
@@ -17,7 +18,7 @@ from rewright.optimize.printing.statements import Let, Load, Name, Number, Scala
 from rewright.optimize.printing.states import Writer
 from rewright.optimize.scalars.constants import closed_value, power_of_two
 from rewright.optimize.scalars.expressions import Expression
-from rewright.optimize.scalars.ranges import joined_digits, span
+from rewright.optimize.scalars.ranges import is_below, joined_digits, span
 from rewright.terms.index import Index, Quotient, Remainder, Variable
 
 
@@ -28,11 +29,11 @@ def writer(k: Context) -> Writer:
 
 def put(k: Context, store: Store, e: Expression) -> statements.Store:
     """Write an element of a tensor."""
-    terms: list[tuple[Scalar, int]] = []
-    stride = 1
+    terms: list[tuple[Scalar, Dim]] = []
+    stride: Dim = 1
     for axis, size in zip(reversed(store.axes), reversed(k.shape(store.tensor)), strict=True):
-        terms += [(Name(axis), stride)] if size > 1 else []
-        stride *= size
+        terms += [(Name(axis), stride)] if size != 1 else []
+        stride = stride * size
     dtype = k.graph.nodes[store.tensor].type.dtype
     return statements.Store(store.tensor, Sum(tuple(reversed(terms))), value(k, e), dtype)
 
@@ -89,18 +90,16 @@ def operated(k: Context, e: Expression, of: Value) -> Scalar:
 def index(k: Context, place: Index) -> Sum:
     """An index."""
     joined = joined_digits(place)
-    terms: list[tuple[Scalar, int]] = []
+    terms: list[tuple[Scalar, Dim]] = []
     for atom, factor in joined.terms:
         if isinstance(atom, Variable):
             text = value(k, k.table.named_integer(atom.name)) if atom.name.startswith("@") else Name(atom.name)
-        elif isinstance(atom, (Quotient, Remainder)) and isinstance(atom.divisor, int):
+        elif isinstance(atom, (Quotient, Remainder)):
             function = "floor_quotient" if isinstance(atom, Quotient) else "floor_remainder"
             text = call(function, index(k, atom.numerator), whole(atom.divisor))
         else:
             raise RewrightError("an index that is computed from data has no name")
-        assert isinstance(factor, int)
         terms.append((text, factor))
-    assert isinstance(joined.constant, int)
     return Sum(tuple(terms), joined.constant)
 
 
@@ -109,23 +108,22 @@ def load(k: Context, e: Expression) -> Load:
     shape, dtype = k.shape(e.tensor), k.computed(e.dtype)
     if all(is_within(k, p, s) for p, s in zip(e.arguments, shape, strict=True)):
         return Load(e.tensor, index(k, offset(k.table, e.arguments, shape)), None, dtype)
-    terms: list[tuple[Scalar, int]] = []
-    stride = 1
+    terms: list[tuple[Scalar, Dim]] = []
+    stride: Dim = 1
     for place, size in zip(reversed(e.arguments), reversed(shape), strict=True):
         text = value(k, place)
         if not is_within(k, place, size):
             text = call("least", call("most", text, whole(0)), whole(size - 1))
         terms.append((text, stride))
-        stride *= size
+        stride = stride * size
     return Load(e.tensor, Sum(tuple(terms)), None, dtype)
 
 
-def is_within(k: Context, place: Expression, size: int) -> bool:
+def is_within(k: Context, place: Expression, size: Dim) -> bool:
     """Whether an index is in range for certain."""
     if place.op == "constant":
-        return 0 <= place.value < size
-    found = span(place.index, k.ranges) if place.index is not None else None
-    return found is not None and found[0] >= 0 and found[1] < size
+        return is_below((int(place.value), int(place.value)), size)
+    return place.index is not None and is_below(span(place.index, k.ranges), size)
 
 
 def is_costly(e: Expression, products: Mapping[int, str]) -> bool:
