@@ -13,10 +13,12 @@ import torch
 from torch.utils import _pytree as pytree
 
 from rewright.frontends.torch.capture import capture
+from rewright.frontends.torch.fakes import Dynamic
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
+from rewright.ir.sizes import size_symbols, with_sizes
 from rewright.optimize.calls.ambient import without_gradients
-from rewright.optimize.calls.dispatch import Calls
+from rewright.optimize.calls.dispatch import Calls, sizes_of
 from rewright.optimize.floor.peers import compile_program, given_tensors, graph_by
 from rewright.optimize.floor.timings import OURS, PEERS, Floor, Peer
 from rewright.optimize.planning.plan import WANT, Plan
@@ -29,9 +31,14 @@ from rewright.optimize.running import targets
 from rewright.optimize.running.bare import CPU, Steps
 from rewright.optimize.running.checked import Checked
 from rewright.optimize.running.execution import Runner
+from rewright.optimize.running.flexible import FlexibleRunner
+from rewright.optimize.running.sizes import SizedDomain
 from rewright.optimize.running.targets import Printed, Target
 from rewright.optimize.scalars.domains import Domain
 from rewright.proof.certificate import Certificate
+
+HINT = 256
+"""The size that a symbol stands for where no example says one."""
 
 
 @dataclass
@@ -53,11 +60,11 @@ class Optimized:
     printed: Printed | None = None
     seconds: dict[str, float] = field(default_factory=dict[str, float])
     """By phase: of the processor for ``capture``, ``plan`` and ``prove``, by the clock for ``build`` and ``check``."""
-    runner: Runner | Steps | None = None
+    runner: Runner | FlexibleRunner | Steps | None = None
     original: Callable[..., Any] | None = None
     device: torch.device | None = None
     """Where kernels run."""
-    domain: Domain | None = None
+    domain: Domain | SizedDomain | None = None
     """Where the program is defined, as far as that depends on values."""
     calls: Calls | None = None
     """What calls of the program depend on besides the values of tensors, and what they return."""
@@ -140,9 +147,9 @@ class Optimized:
         if self.runner is None:
             raise RewrightError(f"there are no kernels for this graph ({self.reason}); call the program itself")
         with without_gradients():
-            if self.domain is not None and (why := self.domain.violation(inputs)):
-                raise RewrightError(why)
             try:
+                if self.domain is not None and (why := self.domain.violation(inputs)):
+                    raise RewrightError(why)
                 return self.runner(inputs)
             except ValueError as error:
                 raise RewrightError(str(error)) from None
@@ -180,6 +187,7 @@ def optimize(
     verify: bool = True,
     floor: bool | Sequence[Peer] = True,
     remember: bool = True,
+    dynamic: Dynamic | None = None,
 ) -> Optimized:
     """Fused kernels for a program, proved to compute what the program computes.
 
@@ -197,6 +205,9 @@ def optimize(
             reference, is not timed.
         remember: keep kernels for the CPU, with the proof, in the user's cache, and take them from there where the
             same program was optimised before on this machine.
+        dynamic: names for sizes that change, by input and axis, such as ``{"x": {0: "batch", 1: "tokens"}}``. Kernels
+            take these sizes: one plan and one proof are for all of them, and nothing is compiled for a second one. A
+            note says where that cannot be, and kernels are for the sizes of the example. Such kernels are not kept.
 
     Returns:
         A callable with the plan, its proof, its code, and the reason where it falls back to the original program;
@@ -212,31 +223,85 @@ def optimize(
     original = original if callable(original) else None
     tensors = [leaf for leaf in pytree.tree_leaves((args, kwargs or {})) if isinstance(leaf, torch.Tensor)]
     chosen = targets.choose(target, tensors)
-    seconds: dict[str, float] = {}
-    found = Optimized("fallback", "", original=original, seconds=seconds)
-    try:
-        started = time.process_time()
-        found.device = targets.device_of(chosen, tensors)
-        if original is not None:
-            found.calls = Calls.of(original, args, kwargs or {}, partial(_capture, program))
-        captured = found.calls.graph if found.calls is not None else _capture(program, args, kwargs)
-        found.graph, found.captured, found.domain = prepare_graph(captured), captured, Domain.of(captured)
-        seconds["capture"] = time.process_time() - started
-        key = key_of(captured, chosen, (allow, verify, peers)) if remember and chosen == "cpu" else ""
-        if key and (entry := recall(key)) is not None and _restore(found, entry):
-            return found
-        from rewright.optimize.making import find_kernels, keep_fastest  # and so the planner, and the prover
-
-        find_kernels(found, captured, chosen, allow, budget, verify)
-        if peers and targets.is_timed(chosen):
-            keep_fastest(found, captured, args, kwargs or {}, peers)
-        if key and found.runner is not None and (found.floor is not None or not peers):
-            keep(key, found)  # what was not timed now may be timed later
-    except RewrightError as error:
-        _fall_back(found, str(error))
-    except Exception as error:  # a program that runs without us has to run with us
-        _fall_back(found, f"this is a bug of rewright ({type(error).__name__}: {error}); report it")
+    request = _Request(program, original, args, kwargs or {}, tensors, chosen, allow, budget, verify, peers, remember)
+    if not dynamic:
+        return request.optimized(None)
+    found = request.optimized(dynamic)
+    if found.runner is None:
+        why = f"kernels are for the sizes of the example: {found.reason}"
+        found = request.optimized(None)
+        found.notes.append(why)
     return found
+
+
+@dataclass(frozen=True)
+class _Request:
+    """What is to be optimised, and how."""
+
+    program: Any
+    original: Callable[..., Any] | None
+    args: Sequence[Any]
+    kwargs: Mapping[str, Any]
+    tensors: Sequence[torch.Tensor]
+    target: Target
+    allow: Allow
+    budget: float
+    verify: bool
+    peers: Sequence[Peer]
+    remember: bool
+
+    def optimized(self, dynamic: Dynamic | None) -> Optimized:
+        """What comes out; what goes wrong is a reason to run the original program."""
+        found = Optimized("fallback", "", original=self.original)
+        try:
+            self._optimize(found, dynamic)
+        except RewrightError as error:
+            _fall_back(found, str(error))
+        except Exception as error:  # a program that runs without us has to run with us
+            _fall_back(found, f"this is a bug of rewright ({type(error).__name__}: {error}); report it")
+        return found
+
+    def _optimize(self, found: Optimized, dynamic: Dynamic | None) -> None:
+        started = time.process_time()
+        found.device = targets.device_of(self.target, self.tensors)
+        captured = self._captured(found, dynamic)
+        found.graph, found.captured = prepare_graph(captured), captured
+        is_flexible = bool(size_symbols(captured))
+        found.domain = SizedDomain(captured) if is_flexible else Domain.of(captured)
+        found.seconds["capture"] = time.process_time() - started
+        options = (self.allow, self.verify, self.peers)
+        is_kept = self.remember and self.target == "cpu" and not is_flexible
+        key = key_of(captured, self.target, options) if is_kept else ""
+        if key and (entry := recall(key)) is not None and _restore(found, entry):
+            return
+        from rewright.optimize import flexible, making  # and so the planner, and the prover
+
+        if is_flexible:
+            hints = self._sizes(captured, found.calls)
+            flexible.find_kernels(found, captured, hints, self.target, self.allow, self.budget, self.verify)
+            example = with_sizes(captured, hints)
+        else:
+            making.find_kernels(found, captured, self.target, self.allow, self.budget, self.verify)
+            example = captured
+        if self.peers and targets.is_timed(self.target):
+            making.keep_fastest(found, example, self.args, self.kwargs, self.peers)
+        if key and found.runner is not None and (found.floor is not None or not self.peers):
+            keep(key, found)  # what was not timed now may be timed later
+
+    def _captured(self, found: Optimized, dynamic: Dynamic | None) -> Graph:
+        """The program as a graph, perhaps with symbols for sizes."""
+        capturing = partial(_capture, self.program)
+        graph = None if dynamic is None else capturing(self.args, self.kwargs, dynamic)
+        if self.original is None:
+            return graph or capturing(self.args, self.kwargs)
+        found.calls = Calls.of(self.original, self.args, self.kwargs, capturing, graph)
+        return found.calls.graph
+
+    def _sizes(self, captured: Graph, calls: Calls | None) -> dict[str, int]:
+        """The numbers that an example has for symbols."""
+        if calls is None:
+            return dict.fromkeys(size_symbols(captured), HINT)
+        return sizes_of(captured, calls.tensors(self.args, self.kwargs))
 
 
 def _fall_back(found: Optimized, reason: str) -> None:
@@ -245,11 +310,13 @@ def _fall_back(found: Optimized, reason: str) -> None:
     found.runner = found.compiled = None
 
 
-def _capture(program: Any, args: Sequence[Any], kwargs: Mapping[str, Any] | None) -> Graph:
+def _capture(
+    program: Any, args: Sequence[Any], kwargs: Mapping[str, Any] | None, dynamic: Dynamic | None = None
+) -> Graph:
     """The graph of a program; operators without a lowering are opaque calls in it."""
     if isinstance(program, Graph):
         return program
-    return capture(program, args, kwargs, guards_queries=True, opaque=True)
+    return capture(program, args, kwargs, dynamic=dynamic, guards_queries=True, opaque=True)
 
 
 def _restore(found: Optimized, entry: Entry) -> bool:

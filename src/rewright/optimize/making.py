@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 from rewright.optimize.floor.measuring import measure, measure_peers
+from rewright.optimize.floor.parts import with_parts
 from rewright.optimize.floor.peers import Example
 from rewright.optimize.floor.timings import OURS, Peer
 from rewright.optimize.planning.plan import WANT, Plan, widen_storage
@@ -27,6 +28,7 @@ from rewright.optimize.running import targets
 from rewright.optimize.running.bare import CPU
 from rewright.optimize.running.checking import check, small_graph
 from rewright.optimize.running.execution import Runner
+from rewright.optimize.running.flexible import FlexibleRunner
 from rewright.optimize.running.targets import Target
 
 if TYPE_CHECKING:
@@ -52,7 +54,13 @@ def find_kernels(found: Optimized, captured: Graph, target: Target, allow: Allow
     if not plan.kernels:
         found.reason = "there is nothing to fuse: every operator is a library's"
         return
-    plan, found.trust = _trust(planner, plan, budget, given)
+
+    def again(apart: frozenset[int]) -> Plan:
+        nonlocal planner
+        planner = Planner(graph, apart, planner)
+        return planner.plan()
+
+    plan, found.trust = trust_plan(plan, budget, given, again)
     found.plan = plan
     if found.trust.evidence != "proved" and allow != "tested":
         seconds["prove"] = found.trust.seconds
@@ -72,10 +80,13 @@ def find_kernels(found: Optimized, captured: Graph, target: Target, allow: Allow
     found.reason = found.trust.reason
 
 
-def _trust(planner: Planner, plan: Plan, budget: float, given: Graph | None) -> tuple[Plan, Trust]:
+def trust_plan(
+    plan: Plan, budget: float, given: Graph | None, again: Callable[[frozenset[int]], Plan]
+) -> tuple[Plan, Trust]:
     """The plan, with its unproved parts left to a library if need be, and the evidence for it.
 
-    Reads at computed places are left out first, then everything that is computed for a tensor that is not proved.
+    ``again`` makes a plan that leaves some nodes to a library. Reads at computed places are left out first, then
+    everything that is computed for a tensor that is not proved.
     """
     known, apart, spent = Known(), frozenset[int](), 0.0
     found, current = trust(plan, budget, given, hurried=True, known=known), plan
@@ -86,8 +97,7 @@ def _trust(planner: Planner, plan: Plan, budget: float, given: Graph | None) -> 
             break
         apart, spent = apart | more, spent + found.seconds
         started = time.process_time()
-        planner = Planner(plan.graph, apart, planner)
-        current = planner.plan()
+        current = again(apart)
         spent += time.process_time() - started
         if not current.kernels:
             break
@@ -166,11 +176,11 @@ def keep_fastest(
 ) -> None:
     """Find out what is fastest on this machine; a note says where the program has no values to be timed on."""
     calls, runner, started = found.calls, found.runner, time.monotonic()
-    if not isinstance(runner, Runner) and found.original is None:
+    if not isinstance(runner, (Runner, FlexibleRunner)) and found.original is None:
         return
     try:
         example = Example.of(captured, found.original, calls, args, kwargs, found.device or CPU)
-        if not isinstance(runner, Runner):
+        if not isinstance(runner, (Runner, FlexibleRunner)):
             found.floor = peers_alone = measure_peers(example, peers)
             if peers_alone is not None:
                 found.runs, found.compiled = peers_alone.runs, peers_alone.compiled
@@ -185,9 +195,16 @@ def keep_fastest(
                 raise RewrightError(why)
             return value
 
-        found.floor = measured = measure(runner, example, call, peers, FLOOR_SECONDS)
+        if isinstance(runner, FlexibleRunner):  # what Inductor makes of a part is for its sizes
+            found.floor = measured = measure(
+                runner.at(example.tensors), example, call, peers, FLOOR_SECONDS, ("eager",)
+            )
+            found.runner = with_parts(runner, measured.runner)
+        else:
+            found.floor = measured = measure(runner, example, call, peers, FLOOR_SECONDS)
+            found.runner = measured.runner
     except RewrightError as error:
         found.notes.append(f"nothing was timed: {error}")
         return
-    found.runner, found.runs, found.compiled = measured.runner, measured.runs, measured.compiled
+    found.runs, found.compiled = measured.runs, measured.compiled
     found.seconds["floor"] = time.monotonic() - started

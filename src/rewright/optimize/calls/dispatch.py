@@ -16,6 +16,8 @@ from rewright.frontends.torch.owners import Owners
 from rewright.ir.digest import digest
 from rewright.ir.errors import CaptureError, RewrightError
 from rewright.ir.graph import Graph
+from rewright.ir.sizes import size_symbols, solve_sizes, substitute_sizes, with_sizes
+from rewright.ir.types import TensorType
 from rewright.optimize.calls.ambient import is_watched, without_gradients
 from rewright.optimize.calls.guard import Guard, Reached, look_at_arguments, names_of
 from rewright.optimize.calls.ran import Ran
@@ -24,11 +26,16 @@ from rewright.optimize.calls.rehearsal import rehearse
 from rewright.optimize.calls.repeat import Repeat
 from rewright.optimize.calls.results import UPDATED, Place, Results, update_inputs
 from rewright.optimize.calls.tensors import describe
+from rewright.optimize.planning.counting import fold_counts
 
 LOOKS = 4
-"""So many kinds of calls beside the first are looked at, each by a capture; the original program runs for others."""
+"""So many kinds of calls of the same sizes, beside the first, are looked at, each by a capture; the original program
+runs for others."""
+SIZES = 64
+"""For so many tuples of sizes kinds of calls are known; then those of the oldest are forgotten."""
 CAPTURING = threading.RLock()
 """Captures change what PyTorch's modules mean while they last: one at a time."""
+Shapes = tuple[torch.Size | None, ...]
 Capture = Callable[[Sequence[Any], Mapping[str, Any]], Graph]
 Run = Callable[[Mapping[str, torch.Tensor]], dict[str, torch.Tensor]]
 
@@ -51,28 +58,37 @@ class Calls:
     ran: Ran
     reached: Reached
     graph: Graph
-    """The graph that was captured first."""
+    """The graph that was captured first, perhaps with symbols for sizes."""
     names: tuple[str, ...] = ()
     """The parameters, where all of them can be given by position and none is variadic; else nothing."""
-    known: list[Known] = field(default_factory=list[Known])
+    known: dict[Shapes, list[Known]] = field(default_factory=dict[Any, list[Known]])
+    """The kinds of calls by the sizes of what has symbols."""
     constants: tuple[torch.Tensor, ...] = ()
     """Tensors that kernels keep."""
     repeats: tuple[tuple[Repeat, Known], ...] = ()
     """The kinds of calls that ran, as far as another one is told to be of them at once."""
 
     @staticmethod
-    def of(program: Any, args: Sequence[Any], kwargs: Mapping[str, Any], capture: Capture) -> Calls:
-        """Look at a program and its first call; raises RewrightError where calls cannot be distinguished."""
+    def of(
+        program: Any, args: Sequence[Any], kwargs: Mapping[str, Any], capture: Capture, graph: Graph | None = None
+    ) -> Calls:
+        """Look at a program and its first call; raises RewrightError where calls cannot be distinguished.
+
+        ``graph`` is the program with symbols for sizes, where kernels are for that.
+        """
         with CAPTURING:
             arguments = arguments_by_name(program, args, kwargs)
             owners = Owners.of(program, arguments, wrappers=True)
             found = rehearse(program, args, kwargs, _together(program))
             reached = Reached.of(program, owners, found.ran)
-            calls = Calls(program, capture, found.ran, reached, capture(args, kwargs), plain_names(program))
+            captured = capture(args, kwargs)
+            calls = Calls(program, capture, found.ran, reached, graph or captured, plain_names(program))
             tensors, state = calls._looked_at(arguments, reached)
+            if not calls._computes(captured, tensors):
+                raise RewrightError("with symbols for sizes it is another program than the one that is called")
             known = Known(calls._guard(reached, state, tensors), found.results)
             _refuse(calls.graph, known, tensors)
-            calls.known.append(known)
+            calls.known[calls._sizes(tensors)] = [known]
             return calls
 
     def __call__(
@@ -130,7 +146,7 @@ class Calls:
 
     def lines(self) -> list[str]:
         """What the kernels are for, and what they return, in words."""
-        first = self.known[0]
+        first = next(iter(self.known.values()))[0]
         return [*first.guard.lines(), *(first.results.lines() if first.results else [])]
 
     def _looked_at(self, arguments: Mapping[str, Any], reached: Reached) -> tuple[dict[str, torch.Tensor], State]:
@@ -144,16 +160,16 @@ class Calls:
 
     def _found(self, reached: Reached, state: State, tensors: Mapping[str, torch.Tensor]) -> Known | str:
         """What is known of such a call, or else how it differs from the one that was looked at last."""
-        why = ""
-        for number, known in enumerate(self.known):
+        alike, why = self.known.get(self._sizes(tensors), []), ""
+        for number, known in enumerate(alike):
             said = known.guard.violation(reached, state, tensors)
             if not said:
                 if known.guard.reached is not reached:
-                    self.known[number] = known = replace(known, guard=known.guard.refresh(reached))
+                    alike[number] = known = replace(known, guard=known.guard.refresh(reached))
                     self.reached = known.guard.reached
                 return known
             why = why or said
-        return why
+        return why or "its sizes are not those of a call before, and with them it is another program"
 
     def _learn(
         self,
@@ -165,19 +181,40 @@ class Calls:
         why: str,
     ) -> Known:
         """Look at a call of another kind: where it has the same graph, its kernels are the same."""
-        guard = self._guard(reached, state, tensors)
-        if len(self.known) > LOOKS or not _fits(self.graph, tensors):
+        guard, sizes = self._guard(reached, state, tensors), self._sizes(tensors)
+        if len(self.known.get(sizes, ())) > LOOKS or not _fits(self.graph, tensors):
             return Known(guard, None, f"{why}: the original program ran")
         with CAPTURING:
             try:
                 found = rehearse(self.program, args, kwargs, _together(self.program))
-                same = digest(self.capture(args, kwargs)) == digest(self.graph)
+                same = self._computes(self.capture(args, kwargs), tensors)
                 known = Known(guard, found.results) if same else Known(guard, None, f"{why}: the original program ran")
                 _refuse(self.graph, known, tensors)
             except RewrightError as error:
                 known = Known(guard, None, f"{why}: the original program ran ({error})")
-            self.known.append(known)
+            if len(self.known) >= SIZES and sizes not in self.known:
+                del self.known[next(iter(self.known))]
+            self.known.setdefault(sizes, []).append(known)
         return known
+
+    @cached_property
+    def open(self) -> tuple[str, ...]:
+        """The inputs that have sizes that are symbols."""
+        return tuple(name for name, position in self.graph.inputs.items() if not self._type(position).is_static())
+
+    def _sizes(self, tensors: Mapping[str, torch.Tensor]) -> Shapes:
+        """The shapes of these among the tensors of a call."""
+        return tuple([tensors[name].shape if name in tensors else None for name in self.open])
+
+    def _type(self, position: int) -> TensorType:
+        return self.graph.nodes[position].type
+
+    def _computes(self, captured: Graph, tensors: Mapping[str, torch.Tensor]) -> bool:
+        """Whether what was captured of a call is the program that kernels are for, at the sizes of that call."""
+        if not size_symbols(self.graph):
+            return captured is self.graph or digest(captured) == digest(self.graph)
+        sizes = sizes_of(self.graph, tensors)
+        return digest(fold_counts(captured)) == digest(fold_counts(with_sizes(self.graph, sizes)))
 
     @cached_property
     def written(self) -> tuple[str, ...]:
@@ -236,8 +273,20 @@ def _together(program: Any) -> Callable[[Ran, Mapping[int, str], Mapping[str, An
 
 def _fits(graph: Graph, tensors: Mapping[str, torch.Tensor]) -> bool:
     """Whether the inputs have the sizes that a graph is for."""
-    shapes = {name: tuple(graph.nodes[position].type.shape) for name, position in graph.inputs.items()}
-    return all(name in tensors and tuple(tensors[name].shape) == shape for name, shape in shapes.items())
+    types = {name: graph.nodes[position].type for name, position in graph.inputs.items()}
+    if not all(name in tensors for name in types):
+        return False
+    try:
+        sizes = sizes_of(graph, tensors)
+    except RewrightError:
+        return False
+    return all(tuple(tensors[name].shape) == substitute_sizes(kind.shape, sizes) for name, kind in types.items())
+
+
+def sizes_of(graph: Graph, tensors: Mapping[str, torch.Tensor]) -> dict[str, int]:
+    """The numbers that a graph's symbols are for tensors of these sizes; raises RewrightError where they are none."""
+    types = {name: graph.nodes[position].type for name, position in graph.inputs.items()}
+    return solve_sizes((name, kind, tuple(tensors[name].shape)) for name, kind in types.items())
 
 
 def _gradient(tensors: Mapping[str, torch.Tensor], state: State) -> str:

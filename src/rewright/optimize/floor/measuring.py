@@ -30,11 +30,18 @@ NEAR = 0.98
 """Something else replaces a kernel where it takes less than this much of its time: less is noise."""
 
 
-def measure(runner: Runner, example: Example, call: Ours, peers: Sequence[Peer], seconds: float) -> Floor:
+def measure(
+    runner: Runner,
+    example: Example,
+    call: Ours,
+    peers: Sequence[Peer],
+    seconds: float,
+    of_parts: Sequence[Peer] = PEERS,
+) -> Floor:
     """Time a plan against its peers, part by part and as a whole, and say what is kept.
 
-    ``call`` is what a user calls, with a runner of the plan. A peer that fails is none, and a note says so. No more
-    parts are timed after so many seconds.
+    ``call`` is what a user calls, with a runner of the plan; ``of_parts`` are those of the peers that may compute
+    parts. A peer that fails is none, and a note says so. No more parts are timed after so many seconds.
     """
     began = time.monotonic()
     notes: list[str] = []
@@ -53,7 +60,8 @@ def measure(runner: Runner, example: Example, call: Ours, peers: Sequence[Peer],
         ):
             notes.append("Inductor computes something else than the kernels, and is not timed")
             compiled, _ = None, contestants.pop("inductor")
-        parts, others = _measure_parts(runner, example, tuple(contestants), began + seconds, notes)
+        several = [name for name in contestants if name in of_parts]
+        parts, others = _measure_parts(runner, example, several, began + seconds, notes)
         best = Runner(runner.plan, runner.launches, others, runner.device) if others else runner
         found = timed({OURS: lambda: call(best), **contestants}, notes)
     whole = Timing("the program", found, _kept(found))

@@ -14,6 +14,8 @@ from rewright.ir.digest import digest
 from rewright.ir.graph import Graph, Node
 from rewright.optimize.planning.plan import KernelStep, Plan, loads
 from rewright.optimize.running.bare import CPU, Steps
+from rewright.optimize.running.execution import Other, Runner
+from rewright.optimize.running.flexible import FlexibleRunner
 from rewright.optimize.running.manifest import constants_of, manifest_of_graph
 
 
@@ -95,6 +97,29 @@ def parts_of(plan: Plan) -> list[Part]:
         if not any(_is_leaf(plan, p) for p in _between(plan, given, made)):
             found.append(Part(plan, tuple(group), given, made))
     return found
+
+
+def with_parts(runner: FlexibleRunner, timed: Runner) -> FlexibleRunner:
+    """The runner of all sizes with those parts by PyTorch that are so in the one that was timed."""
+    chosen = {other.steps for other in timed.others.values()}
+    made = frozenset(timed.bare.outputs) - timed.bare.fresh
+
+    def change(fixed: Runner) -> Runner:
+        parts = [part for part in parts_of(fixed.plan) if part.steps in chosen]
+        others = {part.steps[0]: _by_torch(part, fixed.device) for part in parts}
+        return Runner(fixed.plan, fixed.launches, others, fixed.device)
+
+    return runner.replaced(change, made) if chosen else runner
+
+
+def _by_torch(part: Part, device: torch.device) -> Other:
+    """A part as PyTorch computes it."""
+    eager = part.by_torch(device)
+
+    def call(given: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+        return {f"t{p}": value for p, value in zip(part.made, eager(*given.values()), strict=True)}
+
+    return Other(part.steps, part.given, part.made, part.graph, part.kinds, "eager", call)
 
 
 def _between(plan: Plan, given: Sequence[int], made: Sequence[int]) -> set[int]:

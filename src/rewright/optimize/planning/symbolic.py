@@ -10,16 +10,18 @@ says that it is right.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from typing import Any, cast
 
-from rewright.ir.dims import Dim, divide, symbol
+from rewright.ir.dims import Dim, SizeExpr, divide, symbol
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
-from rewright.ir.sizes import size_symbols, with_sizes
+from rewright.ir.sizes import size_symbols, substitute_sizes, with_sizes
+from rewright.ir.types import DType
 from rewright.optimize.kernel import Kernel, Sweep
 from rewright.optimize.planning.costs import Machine
+from rewright.optimize.planning.counting import fold_counts
 from rewright.optimize.planning.plan import KernelStep, LibraryStep, Plan, Step
 from rewright.optimize.planning.planner import Planner
 from rewright.optimize.scalars.expressions import Bound, Expression, Table, number_of
@@ -37,8 +39,12 @@ class NotAlike(RewrightError):
     """Plans that differ in more than numbers."""
 
 
-def symbolic_plan(graph: Graph, machine: Machine, hints: Mapping[str, int]) -> Plan:
+def symbolic_plan(
+    graph: Graph, machine: Machine, hints: Mapping[str, int], apart: frozenset[int] = frozenset()
+) -> Plan:
     """The plan of a prepared graph for all sizes of its symbols; ``hints`` are those of an example.
+
+    ``apart`` are nodes that are left to a library.
 
     Raises NotAlike where plans for several sizes are not the same, or there are too many symbols.
     """
@@ -47,10 +53,15 @@ def symbolic_plan(graph: Graph, machine: Machine, hints: Mapping[str, int]) -> P
     first: Planner | None = None
     for corner in itertools.product(*((a, b) for _, a, b in samples)):
         sizes = {name: size for (name, _, _), size in zip(samples, corner, strict=True)}
-        planner = Planner(with_sizes(graph, sizes), machine=machine, like=first)
+        planner = Planner(fold_counts(with_sizes(graph, sizes)), apart, machine=machine, like=first)
         plans.append(planner.plan())
         first = first or planner
-    return _Generalizer(samples, plans).plan(graph)
+    return _Common(plans, lambda values: interpolate(samples, [number_of(v) for v in values])).plan(graph)
+
+
+def plan_at(plan: Plan, sizes: Mapping[str, int]) -> Plan:
+    """The plan with numbers for its symbols."""
+    return _Common([plan], lambda values: substitute_sizes(values[0], sizes)).plan(with_sizes(plan.graph, sizes))
 
 
 def choose_samples(graph: Graph, hints: Mapping[str, int]) -> Samples:
@@ -88,11 +99,11 @@ def interpolate(samples: Samples, values: Sequence[int]) -> Dim:
     return first + slope * (symbol(name) - low)
 
 
-class _Generalizer:
-    """Turns what several plans have into what all of them are."""
+class _Common:
+    """The one plan that several are, whose numbers are what ``number`` makes of theirs."""
 
-    def __init__(self, samples: Samples, plans: Sequence[Plan]) -> None:
-        self.samples, self.plans = samples, plans
+    def __init__(self, plans: Sequence[Plan], number: Callable[[Sequence[Dim]], Dim]) -> None:
+        self.plans, self.whole = plans, number
         self.table = Table()
         self.known: dict[tuple[int, ...], Expression] = {}
         self.names: dict[tuple[str, ...], str] = {}
@@ -120,6 +131,8 @@ class _Generalizer:
     def value(self, values: Sequence[Any]) -> Any:
         """Any part of a kernel."""
         first = values[0]
+        if isinstance(first, (int, SizeExpr)) and not isinstance(first, bool):
+            return self.whole(values)
         if any(type(v) is not type(first) for v in values):
             raise NotAlike(f"one plan has {first!r}, and another one has another type")
         if isinstance(first, Expression):
@@ -132,8 +145,6 @@ class _Generalizer:
             return tuple(self.value(each) for each in zip(*values, strict=True))
         if is_dataclass(first) and not isinstance(first, type):
             return self.record(values)
-        if isinstance(first, int) and not isinstance(first, bool):
-            return interpolate(self.samples, values)
         if any(repr(v) != repr(first) for v in values):
             raise NotAlike(f"plans have {first!r} and another value")
         return first
@@ -182,7 +193,7 @@ class _Generalizer:
             return self.place(values)
         if first.op == "constant":
             alike = all(repr(e.value) == repr(first.value) for e in values)
-            return table.constant(first.value, first.dtype) if alike else self.place(values)
+            return table.constant(first.value, first.dtype) if alike else self.number(values)
         if first.op == "load" and first.tensor < -1:
             pairs = zip(self.plans, values, strict=True)
             return table.renewed(self.expression([p.table.numbered(-2 - e.tensor) for p, e in pairs]))
@@ -194,6 +205,17 @@ class _Generalizer:
         if first.bound is not None:
             return table.reduce(cast("Bound", self.value([e.bound for e in values])), arguments[0])
         return table.plain(first.op, arguments)
+
+    def number(self, values: Sequence[Expression]) -> Expression:
+        """A constant that differs with the sizes: a whole number, of integers or floats."""
+        dtype = values[0].dtype
+        if not dtype.is_float:
+            return self.place(values)
+        if any(e.op != "constant" or not float(e.value).is_integer() for e in values):
+            raise NotAlike(f"plans have {values[0].value} and {values[-1].value} in the same place")
+        size = self.whole([int(e.value) for e in values])
+        whole = self.table.index(collect(size, []), DType.I64)
+        return self.table.plain(f"convert_{dtype.value}", (whole,))
 
     def place(self, values: Sequence[Expression]) -> Expression:
         """An integer that is affine in loops, or a number of the sizes."""
@@ -211,9 +233,9 @@ class _Generalizer:
         """An index, term by term."""
         if any(len(i.terms) != len(values[0].terms) for i in values):
             raise NotAlike("plans read at different indices")
-        total = collect(interpolate(self.samples, [number_of(i.constant) for i in values]), [])
+        total = collect(self.whole([i.constant for i in values]), [])
         for each in zip(*(i.terms for i in values), strict=True):
-            factor = interpolate(self.samples, [number_of(f) for _, f in each])
+            factor = self.whole([f for _, f in each])
             total = total + self.atom([atom for atom, _ in each]) * factor
         return total
 
@@ -232,7 +254,7 @@ class _Generalizer:
         if len(digits) < len(atoms):
             raise NotAlike("plans read at different indices")
         inner = self.index([a.numerator for a in digits])
-        divisor = interpolate(self.samples, [number_of(a.divisor) for a in digits])
+        divisor = self.whole([a.divisor for a in digits])
         return (quotient if isinstance(first, Quotient) else remainder)(inner, divisor)
 
 

@@ -72,8 +72,13 @@ def size_text(size: Dim) -> str:
         return str(size)
     if other := [name for name in size.symbols() if not name.isidentifier()]:
         raise RewrightError(f"the size {other[0]} is no polynomial")
-    products = ["*".join([str(count), *(f"size_{name}" for name in names)]) for names, count in size.terms]
-    return f"({' + '.join(products)})"
+    products = [_product(count, [f"size_{name}" for name in names]) for names, count in size.terms]
+    return products[0] if products == [products[0]] and "*" not in products[0] else f"({' + '.join(products)})"
+
+
+def _product(count: int, factors: list[str]) -> str:
+    """A number of times a product."""
+    return " * ".join([*([] if count == 1 and factors else [str(count)]), *factors])
 
 
 def bare(text: str) -> str:

@@ -134,7 +134,7 @@ class Loads:
             index = as_index(place)
             if index is None or index.constant != 0 or len(index.terms) != 1 or index.terms[0][1] != 1:
                 continue
-            atom, size = index.terms[0][0], self.builder.type(position).shape[axis]
+            atom = index.terms[0][0]
             inner = atom.numerator.as_variable() if isinstance(atom, Quotient) else None
             alone = all(a is place or not _reads(a, inner) for a in places)
             if inner is None or not inner.name.startswith("@") or not alone:

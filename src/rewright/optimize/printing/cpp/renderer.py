@@ -84,8 +84,7 @@ def render(function: Function) -> Source:
         "      long rest = task / chunks;",
         *(f"      const long {g.name} = rest % {n}; rest /= {n};" for g, n in reversed(sizes)),
         f"      const long from = (task % chunks) * blocks / chunks * {function.block};",
-        f"      const long to = std::min<long>((task % chunks + 1) * blocks / chunks * {function.block}, "
-        f"{rows});",
+        f"      const long to = std::min<long>((task % chunks + 1) * blocks / chunks * {function.block}, {rows});",
         *_render(spoken, function.prologue, 3),
         f"      for (long first = from; first < to; first += {function.block}) {{",
         *_render(spoken, function.body, 4),
@@ -149,7 +148,8 @@ def _lines(spoken: Language, s: Statement, depth: int) -> Iterator[str]:
         case Leave():
             yield f"{indent}{s.way};"
         case Buffer():
-            yield f"{indent}{types[s.dtype]}* __restrict {s.name} = scratch.take<{types[s.dtype]}>({size_text(s.count)});"
+            kind = types[s.dtype]
+            yield f"{indent}{kind}* __restrict {s.name} = scratch.take<{kind}>({size_text(s.count)});"
         case View():
             yield f"{indent}{types[s.dtype]}* __restrict {s.name} = {s.buffer} + {of(s.start)};"
         case Clear():

@@ -20,6 +20,8 @@ class Tiling:
 
     rows: int = 48
     lanes: int = 64
+    is_guarded: bool = True
+    """Whether there may be sizes, among those that are symbols, which a kernel is not for."""
 
 
 ROW, COLUMN = Name("r"), Name("c")

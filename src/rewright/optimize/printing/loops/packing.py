@@ -97,9 +97,10 @@ def pack_tile(k: Context, tile: Scope, e: Expression, sweep: Sweep, inner: Axis,
     Across, there is one row for each depth, in which the lane is contiguous; otherwise one for each element of it.
     """
     width = inner.size if is_across else padded_size(inner.count)
-    tiles, whole_tile = _most_tiles(sweep.lane.size, lanes), width * lanes
-    is_shared = _fits(k, k.kernel.row.size, tiles * whole_tile * (8 if k.kernel.is_wide else 4))
-    memory = k.buffer("tile", tiles * whole_tile if is_shared else whole_tile)
+    size, whole_tile = sweep.lane.size, width * lanes
+    count = (-(-size // lanes) * lanes if isinstance(size, int) else size + lanes - 1) * width
+    is_shared = _fits(k, k.kernel.row.size, count * (8 if k.kernel.is_wide else 4))
+    memory = k.buffer("tile", count if is_shared else whole_tile)
     name = k.scopes.fresh("packed")
     tile.add(View(name, memory, total((BEGIN, width)) if is_shared else Sum(()), k.real))
     body: list[Statement] = []
@@ -115,6 +116,7 @@ def pack_tile(k: Context, tile: Scope, e: Expression, sweep: Sweep, inner: Axis,
     if not is_shared:
         tile.add(*body)
         return name
+    tiles = -(-size // lanes) if isinstance(size, int) else size  # at most
     flags = k.buffer("filled", tiles, DType.I8)
     k.scopes.stack[0].add(Clear(flags, tiles, DType.I8))
     flag = Element(flags, call("quotient", BEGIN, whole(lanes)))
@@ -122,17 +124,12 @@ def pack_tile(k: Context, tile: Scope, e: Expression, sweep: Sweep, inner: Axis,
     return name
 
 
-def _most_tiles(size: Dim, lanes: int) -> Dim:
-    """So many tiles there are at most."""
-    return -(-size // lanes) if isinstance(size, int) else size
-
-
 def _fits(k: Context, rows: Dim, most: Dim) -> bool:
     """Whether row blocks share packed tiles: there are several, and room; for symbols the second one is a guard."""
     if isinstance(rows, int) and rows <= k.block:
         return False
-    if isinstance(most, int):
-        return most <= PACKED_LIMIT
+    if isinstance(most, int) or not k.tiling.is_guarded:
+        return isinstance(most, int) and most <= PACKED_LIMIT
     k.guards.append(PACKED_LIMIT - most)
     return True
 

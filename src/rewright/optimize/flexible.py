@@ -1,0 +1,138 @@
+"""Kernels for a program whose sizes are symbols: planned and proved once, and called with the sizes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from functools import partial
+from typing import TYPE_CHECKING
+
+from rewright.ir.errors import RewrightError
+from rewright.ir.graph import Graph
+from rewright.ir.sizes import size_symbols, with_sizes
+from rewright.optimize.floor.timings import OURS
+from rewright.optimize.making import trust_plan
+from rewright.optimize.planning.counting import fold_counts
+from rewright.optimize.planning.plan import Plan, widen_storage
+from rewright.optimize.planning.symbolic import plan_at, symbolic_plan
+from rewright.optimize.planning.work import work_of
+from rewright.optimize.printing.cpp.renderer import translation_unit
+from rewright.optimize.proving.trusted import Allow
+from rewright.optimize.running import reference, targets, triton_launch
+from rewright.optimize.running.bare import CPU
+from rewright.optimize.running.checked import Checked
+from rewright.optimize.running.checking import check
+from rewright.optimize.running.execution import Runner
+from rewright.optimize.running.flexible import FlexibleRunner
+from rewright.optimize.running.targets import Printed, Target
+from rewright.optimize.running.variants import Compiled, Variants, compile_sources, print_sources
+
+if TYPE_CHECKING:
+    from rewright.optimize.api import Optimized
+
+SMALL, SOME, LARGE = (1, 1, 1), (2, 3, 5), (71, 1031)
+"""Sizes that kernels are tested at: one element, less than a tile, and for one symbol at a time more than one tile."""
+MOST = 1 << 18
+"""Elements of the largest tensor at such sizes; the smallest sizes are tested however large the rest is."""
+
+
+def find_kernels(
+    found: Optimized,
+    captured: Graph,
+    hints: Mapping[str, int],
+    target: Target,
+    allow: Allow,
+    budget: float,
+    verify: bool,
+) -> None:
+    """Plan, prove, build and test kernels that take sizes; ``hints`` are those of an example.
+
+    Raises NotAlike where plans for several sizes have more apart than numbers.
+    """
+    graph, seconds, started = found.graph, found.seconds, time.process_time()
+    assert graph is not None
+    machine = targets.machine(target, found.device or CPU)
+
+    def again(apart: frozenset[int]) -> Plan:
+        return symbolic_plan(graph, machine, hints, apart)
+
+    found.plan = plan = again(frozenset())
+    seconds["plan"] = time.process_time() - started
+    if not plan.kernels:
+        found.reason = "there is nothing to fuse: every operator is a library's"
+        return
+    given = None if captured.nodes == graph.nodes else captured
+    found.plan, found.trust = plan, trust = trust_plan(plan, budget, given, again)
+    seconds["prove"] = trust.seconds
+    if trust.evidence != "proved" and allow != "tested":
+        found.reason = f"the plan is not proved ({trust.reason}); allow='tested' uses it all the same"
+        return
+    started = time.monotonic()
+    tests = _Tests(captured) if verify else None
+    found.runner = _runner(found, plan, target, tests)
+    if tests is not None:
+        found.checked = tests.done
+    seconds["build"] = time.monotonic() - started
+    found.status, found.reason, found.runs = trust.evidence, trust.reason, OURS
+    fixed = plan_at(plan, hints)
+    found.work = work_of(fixed, fold_counts(fixed.graph))
+
+
+def _runner(found: Optimized, plan: Plan, target: Target, tests: _Tests | None) -> FlexibleRunner:
+    """What runs a plan at each tuple of sizes; raises RewrightError where its kernels fail a test."""
+    device = found.device or CPU
+    if target != "cpu":
+
+        def fixed(sizes: Mapping[str, int]) -> Runner:
+            at = widen_storage(plan_at(plan, sizes))
+            return reference.runner(at, device) if target == "torch" else triton_launch.runner(at, device)
+
+        runner = FlexibleRunner(plan, fixed)
+        if tests is not None:
+            tests.run(runner)
+        return runner
+    sources = print_sources(plan, True)
+    found.printed = Printed("cpu", {"kernels.cpp": translation_unit(sources)}, sources)
+
+    def build(is_guarded: bool) -> Compiled:
+        return compile_sources(plan, print_sources(plan, is_guarded), tried)
+
+    def tried(kernels: Compiled) -> None:
+        if tests is not None:
+            tests.run(FlexibleRunner(plan, lambda sizes: kernels.runner(plan, sizes)))
+
+    has_guards = any(source.guards for source in sources)
+    variants = Variants(plan, [partial(build, True), *([partial(build, False)] if has_guards else [])])
+    variants.first()
+    return FlexibleRunner(plan, variants)
+
+
+class _Tests:
+    """A program at small sizes, against which kernels are tested before they run."""
+
+    def __init__(self, captured: Graph) -> None:
+        symbols = size_symbols(captured)
+        self.done = Checked(True, 0.0, "not run on numbers: it is defined at no small sizes")
+        self.graphs: list[tuple[str, Graph]] = []
+        some = dict(zip(symbols, SOME, strict=False))
+        tuples = [dict(zip(symbols, SMALL, strict=False)), some]
+        for sizes in [*tuples, *({**some, name: size} for size in LARGE for name in symbols)]:
+            try:
+                graph = with_sizes(captured, sizes)
+            except RewrightError:  # a program need not be for all sizes
+                continue
+            if not self.graphs or max(int(str(node.type.size())) for node in graph.nodes) <= MOST:
+                self.graphs.append((", ".join(f"{name} = {n}" for name, n in sizes.items()), graph))
+
+    def run(self, runner: FlexibleRunner) -> None:
+        """Run kernels on numbers; raises RewrightError where they are wrong."""
+        worst = 0.0
+        for sizes, graph in self.graphs:
+            found = check(graph, runner)
+            if not found.passed:
+                raise RewrightError(f"kernels failed where {sizes}: {found.reason}")
+            worst = max(worst, found.error)
+            self.done = Checked(True, worst, f"{found.reason}, where {'; '.join(said for said, _ in self.graphs)}")
+
+
+__all__ = ["find_kernels"]
