@@ -18,7 +18,7 @@ from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 from rewright.ir.sizes import size_symbols, with_sizes
 from rewright.optimize.calls.ambient import without_gradients
-from rewright.optimize.calls.dispatch import Calls, sizes_of
+from rewright.optimize.calls.dispatch import Calls
 from rewright.optimize.floor.peers import compile_program, given_tensors, graph_by
 from rewright.optimize.floor.timings import OURS, PEERS, Floor, Peer
 from rewright.optimize.planning.plan import WANT, Plan
@@ -31,10 +31,10 @@ from rewright.optimize.running import targets
 from rewright.optimize.running.bare import CPU, Steps
 from rewright.optimize.running.checked import Checked
 from rewright.optimize.running.execution import Runner
-from rewright.optimize.running.flexible import FlexibleRunner
-from rewright.optimize.running.sizes import SizedDomain
 from rewright.optimize.running.targets import Printed, Target
 from rewright.optimize.scalars.domains import Domain
+from rewright.optimize.sizes.inputs import SizedDomain, numbers_of
+from rewright.optimize.sizes.runner import FlexibleRunner
 from rewright.proof.certificate import Certificate
 
 HINT = 256
@@ -274,11 +274,12 @@ class _Request:
         key = key_of(captured, self.target, options) if is_kept else ""
         if key and (entry := recall(key)) is not None and _restore(found, entry):
             return
-        from rewright.optimize import flexible, making  # and so the planner, and the prover
+        from rewright.optimize import making
+        from rewright.optimize.sizes import making as sizes  # and so the planner, and the prover
 
         if is_flexible:
             hints = self._sizes(captured, found.calls)
-            flexible.find_kernels(found, captured, hints, self.target, self.allow, self.budget, self.verify)
+            sizes.find_kernels(found, captured, hints, self.target, self.allow, self.budget, self.verify)
             example = with_sizes(captured, hints)
         else:
             making.find_kernels(found, captured, self.target, self.allow, self.budget, self.verify)
@@ -299,9 +300,9 @@ class _Request:
 
     def _sizes(self, captured: Graph, calls: Calls | None) -> dict[str, int]:
         """The numbers that an example has for symbols."""
-        if calls is None:
-            return dict.fromkeys(size_symbols(captured), HINT)
-        return sizes_of(captured, calls.tensors(self.args, self.kwargs))
+        if calls is not None:
+            return numbers_of(captured, calls.tensors(self.args, self.kwargs))
+        return numbers_of(captured, self.kwargs) if self.kwargs else dict.fromkeys(size_symbols(captured), HINT)
 
 
 def _fall_back(found: Optimized, reason: str) -> None:

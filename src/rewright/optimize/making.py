@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 from rewright.optimize.floor.measuring import measure, measure_peers
-from rewright.optimize.floor.parts import with_parts
 from rewright.optimize.floor.peers import Example
 from rewright.optimize.floor.timings import OURS, Peer
 from rewright.optimize.planning.plan import WANT, Plan, widen_storage
@@ -28,8 +27,8 @@ from rewright.optimize.running import targets
 from rewright.optimize.running.bare import CPU
 from rewright.optimize.running.checking import check, small_graph
 from rewright.optimize.running.execution import Runner
-from rewright.optimize.running.flexible import FlexibleRunner
 from rewright.optimize.running.targets import Target
+from rewright.optimize.sizes.runner import FlexibleRunner
 
 if TYPE_CHECKING:
     from rewright.optimize.api import Optimized
@@ -195,16 +194,9 @@ def keep_fastest(
                 raise RewrightError(why)
             return value
 
-        if isinstance(runner, FlexibleRunner):  # what Inductor makes of a part is for its sizes
-            found.floor = measured = measure(
-                runner.at(example.tensors), example, call, peers, FLOOR_SECONDS, ("eager",)
-            )
-            found.runner = with_parts(runner, measured.runner)
-        else:
-            found.floor = measured = measure(runner, example, call, peers, FLOOR_SECONDS)
-            found.runner = measured.runner
+        found.floor = measured = measure(runner, example, call, peers, FLOOR_SECONDS)
     except RewrightError as error:
         found.notes.append(f"nothing was timed: {error}")
         return
-    found.runs, found.compiled = measured.runs, measured.compiled
+    found.runner, found.runs, found.compiled = measured.runner, measured.runs, measured.compiled
     found.seconds["floor"] = time.monotonic() - started

@@ -6,17 +6,23 @@ import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.utils._python_dispatch import _disable_current_modes  # pyright: ignore[reportPrivateUsage]
 
 from rewright.optimize.backend.others import by_inductor, by_inductor_for_all_sizes, said
-from rewright.optimize.backend.plain import Sizes, is_flexible, plain_graph, sizes_of
+from rewright.optimize.backend.plain import Sizes, is_flexible, sizes_of
+from rewright.optimize.floor.timings import OURS
+
+if TYPE_CHECKING:
+    from rewright.optimize.backend.fitting import Fitted
 
 _LOG = logging.getLogger("rewright.optimize")
 MOST_SIZES = 8
-"""For so many tuples of sizes a graph gets kernels of their own."""
+"""For so many tuples of sizes a graph gets kernels of their own, where none take these sizes."""
+MOST_FITTED = 64
+"""For so many tuples of sizes what calls the kernels for all of them is kept."""
 Call = Callable[..., Sequence[Any]]
 
 
@@ -30,6 +36,11 @@ class GraphCalls:
         self.module, self.kind, self.options = module, kind, options
         self.flexible = is_flexible(module)
         self.by_sizes: dict[Sizes, Call] = {}
+        self.fitted: Fitted | None = None
+        """Kernels for all sizes, where these are open."""
+        self.by_fitted: dict[Sizes, Call] = {}
+        """What calls them."""
+        self.is_looked_at = not self.flexible
         self.rest: Call | None = None
         """What runs for more sizes."""
         self.lock = threading.RLock()
@@ -37,11 +48,11 @@ class GraphCalls:
     def __call__(self, arguments: Sequence[Any]) -> Sequence[Any]:
         """The results, with the strides that the graph says."""
         sizes = sizes_of(arguments) if self.flexible else ()
-        call = self.by_sizes.get(sizes)
+        call = self.by_fitted.get(sizes) or self.by_sizes.get(sizes)
         with torch.no_grad(), _unwatched():
             if call is None:
                 with self.lock:
-                    call = self.by_sizes.get(sizes) or self._prepare(sizes, arguments)
+                    call = self.by_fitted.get(sizes) or self.by_sizes.get(sizes) or self._prepare(sizes, arguments)
             try:
                 return call(*arguments)
             except Exception as error:  # the graph's own, which eager PyTorch then raises, or of what was compiled
@@ -49,8 +60,10 @@ class GraphCalls:
                 return self.module.forward(*arguments)
 
     def _prepare(self, sizes: Sizes, arguments: Sequence[Any]) -> Call:
+        given = [a.detach() if isinstance(a, torch.Tensor) else a for a in arguments]
+        if (fitted := self._by_fitted(sizes, given)) is not None:
+            return fitted
         if len(self.by_sizes) < MOST_SIZES:
-            given = [a.detach() if isinstance(a, torch.Tensor) else a for a in arguments]
             self.by_sizes[sizes] = call = self._by_kernels(given)
             return call
         if self.rest is None:
@@ -58,14 +71,43 @@ class GraphCalls:
             self.rest = by_inductor_for_all_sizes(self.module)
         return self.rest
 
+    def _by_fitted(self, sizes: Sizes, arguments: Sequence[Any]) -> Call | None:
+        """What is fastest for all sizes; None where the graph is another program at these, or nothing is for all."""
+        try:
+            if not self.is_looked_at:
+                self.is_looked_at = True
+                from rewright.optimize.backend.fitting import Fitted  # with the first graph that is called
+
+                self.fitted = Fitted.of(self.module, arguments, self.kind, self.options)
+            call = None if self.fitted is None else self._fastest(self.fitted, arguments)
+        except Exception as error:
+            _LOG.info("%s has kernels for each size by itself: %s", self.kind, said(error))
+            return None
+        if call is not None:
+            if len(self.by_fitted) >= MOST_FITTED:
+                del self.by_fitted[next(iter(self.by_fitted))]
+            self.by_fitted[sizes] = call
+        return call
+
+    def _fastest(self, fitted: Fitted, arguments: Sequence[Any]) -> Call | None:
+        if fitted.fastest.runs == OURS:
+            return fitted.call(arguments)
+        if fitted.fastest.runs == "eager":
+            return self.module.forward
+        self.rest = self.rest or by_inductor_for_all_sizes(self.module)
+        return self.rest
+
     def _by_kernels(self, arguments: Sequence[Any]) -> Call:
         """What is fastest, or where there are no kernels, what Inductor makes of the graph."""
-        from rewright.optimize.backend.kernels import kernels_for  # with the first graph that is called
+        from rewright.optimize.backend.captured import Captured  # with the first graph that is called
+        from rewright.optimize.backend.kernels import find_fastest
 
         try:
-            call, why = kernels_for(plain_graph(self.module, arguments), arguments, self.kind, self.options)
+            captured = Captured.of(self.module, arguments)
+            fastest = find_fastest(captured, captured.graph, self.kind, self.options)
+            why = fastest.why
             if not why:
-                return call
+                return fastest.call(captured)
         except Exception as error:
             why = said(error)
         self._left(why)

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 
-from rewright.frontends.torch.capture import capture
-from rewright.optimize.api import optimize
+from rewright.ir.graph import Graph
+from rewright.ir.sizes import with_sizes
+from rewright.optimize.api import Optimized, optimize
+from rewright.optimize.backend.captured import Captured
 from rewright.optimize.backend.others import said
-from rewright.optimize.backend.plain import Plain
-from rewright.optimize.backend.returned import Returned, returned_by
-from rewright.optimize.calls.dispatch import CAPTURING
-from rewright.optimize.calls.results import UPDATED
+from rewright.optimize.backend.returned import Returned
 from rewright.optimize.floor.measuring import measure
 from rewright.optimize.floor.peers import Example
 from rewright.optimize.floor.timings import OURS, PEERS, Peer
@@ -24,10 +22,13 @@ from rewright.optimize.making import FLOOR_SECONDS
 from rewright.optimize.running import targets
 from rewright.optimize.running.execution import Runner
 from rewright.optimize.scalars.domains import Domain
+from rewright.optimize.sizes.inputs import SizedDomain, numbers_of
+from rewright.optimize.sizes.runner import FlexibleRunner
 
 _LOG = logging.getLogger("rewright.optimize")
 _KINDS = (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer)
 Call = Callable[..., Sequence[Any]]
+Run = Callable[[Mapping[str, torch.Tensor]], Mapping[str, torch.Tensor]]
 
 
 @dataclass(frozen=True)
@@ -36,11 +37,11 @@ class Kernels:
 
     module: torch.fx.GraphModule
     """The graph itself, for tensors that kernels do not take."""
-    domain: Domain | None
+    domain: Domain | SizedDomain | None
     names: tuple[str, ...]
     outputs: tuple[str, ...]
     returned: Returned
-    runner: Callable[[Mapping[str, torch.Tensor]], Mapping[str, torch.Tensor]]
+    runner: Run
 
     def __call__(self, *tensors: torch.Tensor) -> Sequence[Any]:
         """The results, each where the graph has it: in memory of an argument, or in its own with the same strides."""
@@ -62,39 +63,61 @@ class Kernels:
         return self.domain is None or not self.domain.violation(given)
 
 
-def kernels_for(plain: Plain, arguments: Sequence[Any], kind: str, options: Mapping[str, Any]) -> tuple[Call, str]:
-    """What runs for a graph, called as the graph that it was made of, and why there are no kernels, or nothing.
+@dataclass(frozen=True)
+class Fastest:
+    """What runs for a graph, at its own sizes or at all; ``why`` there are no kernels, or nothing."""
 
-    With ``floor``, as :func:`rewright.optimize.api.optimize` has it, that is what is fastest of the kernels, eager
-    PyTorch and Inductor.
+    runs: str
+    found: Optimized | None = None
+    runner: Run | None = None
+    compiled: Call | None = None
+    """The graph by Inductor, at the sizes that it was timed at."""
+    why: str = ""
+
+    def call(self, captured: Captured) -> Call:
+        """What is called with the arguments of the graph that was captured."""
+        if self.runs == OURS:
+            return captured.plain.call(self.kernels(captured))
+        return captured.plain.call(captured.plain.module.forward if self.compiled is None else self.compiled)
+
+    def kernels(self, captured: Captured) -> Kernels:
+        """The kernels, called with the tensors of the graph that was captured."""
+        assert captured.graph is not None and self.found is not None and self.runner is not None
+        plain, outputs = captured.plain, tuple(captured.graph.outputs)
+        return Kernels(plain.module, self.found.domain, plain.names, outputs, captured.returned, self.runner)
+
+
+def find_fastest(captured: Captured, graph: Graph | None, kind: str, options: Mapping[str, Any]) -> Fastest:
+    """What is fastest for a graph: kernels, or with ``floor``, as ``optimize`` has it, eager PyTorch or Inductor.
+
+    ``graph`` is what was captured, perhaps with symbols for its sizes; None where nothing is computed.
     """
-    examples = plain.examples(arguments)
-    given = dict(zip(plain.names, examples, strict=True))
-    returned = returned_by(plain, examples)
-    if not returned.computed:
-        return plain.call(plain.module.forward), ""
-    with CAPTURING:
-        graph = capture(returned.module, examples, guards_queries=True, opaque=True)
-    if any(name.startswith(UPDATED) for name in graph.outputs):
-        return plain.module.forward, "it writes to its arguments"
-    target = targets.choose(options.get("target"), examples)
+    if graph is None:
+        return Fastest("eager")
+    target = targets.choose(options.get("target"), captured.examples)
     peers = _peers(options, target)
     chosen: dict[str, Any] = {**options, "target": target, "floor": False}
     if peers:
         chosen["remember"] = False  # what is remembered cannot be timed part by part
-    found = optimize(graph, **chosen)
+    found = optimize(graph, kwargs=captured.given, **chosen)
     if found.runner is None:
-        return plain.module.forward, found.reason
+        return Fastest("eager", why=found.reason)
     _LOG.info("%s: %d kernels, %s%s", kind, found.counts[0], found.status, found.left_out)
-    ours = partial(Kernels, plain.module, found.domain, plain.names, tuple(graph.outputs), returned)
-    if not peers or not isinstance(found.runner, Runner):
-        return plain.call(ours(found.runner)), ""
-    example = Example(graph, plain.module, tuple(examples), {}, given, targets.device_of(target, examples))
-    floor = measure(found.runner, example, lambda runner: ours(runner)(*examples), peers, FLOOR_SECONDS)
+    ours = Fastest(OURS, found, found.runner)
+    if not peers or not isinstance(found.runner, (Runner, FlexibleRunner)):
+        return ours
+    device = targets.device_of(target, captured.examples)
+    sizes = numbers_of(graph, captured.given)
+    example = Example(
+        with_sizes(graph, sizes), captured.plain.module, tuple(captured.examples), {}, captured.given, device
+    )
+
+    def call(runner: Run) -> Sequence[Any]:
+        return replace(ours, runner=runner).kernels(captured)(*captured.examples)
+
+    floor = measure(found.runner, example, call, peers, FLOOR_SECONDS)
     _LOG.info("%s: %s", kind, floor.whole)
-    if floor.runs == OURS:
-        return plain.call(ours(floor.runner or found.runner)), ""
-    return plain.call(plain.module.forward if floor.compiled is None else floor.compiled), ""
+    return Fastest(floor.runs, found, floor.runner, floor.compiled)
 
 
 def _peers(options: Mapping[str, Any], target: targets.Target) -> Sequence[Peer]:

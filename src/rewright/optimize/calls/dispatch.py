@@ -16,7 +16,7 @@ from rewright.frontends.torch.owners import Owners
 from rewright.ir.digest import digest
 from rewright.ir.errors import CaptureError, RewrightError
 from rewright.ir.graph import Graph
-from rewright.ir.sizes import size_symbols, solve_sizes, substitute_sizes, with_sizes
+from rewright.ir.sizes import size_symbols, substitute_sizes
 from rewright.ir.types import TensorType
 from rewright.optimize.calls.ambient import is_watched, without_gradients
 from rewright.optimize.calls.guard import Guard, Reached, look_at_arguments, names_of
@@ -26,7 +26,8 @@ from rewright.optimize.calls.rehearsal import rehearse
 from rewright.optimize.calls.repeat import Repeat
 from rewright.optimize.calls.results import UPDATED, Place, Results, update_inputs
 from rewright.optimize.calls.tensors import describe
-from rewright.optimize.planning.counting import fold_counts
+from rewright.optimize.sizes.fitting import is_at
+from rewright.optimize.sizes.inputs import numbers_of
 
 LOOKS = 4
 """So many kinds of calls of the same sizes, beside the first, are looked at, each by a capture; the original program
@@ -213,8 +214,7 @@ class Calls:
         """Whether what was captured of a call is the program that kernels are for, at the sizes of that call."""
         if not size_symbols(self.graph):
             return captured is self.graph or digest(captured) == digest(self.graph)
-        sizes = sizes_of(self.graph, tensors)
-        return digest(fold_counts(captured)) == digest(fold_counts(with_sizes(self.graph, sizes)))
+        return is_at(self.graph, numbers_of(self.graph, tensors), captured)
 
     @cached_property
     def written(self) -> tuple[str, ...]:
@@ -277,16 +277,10 @@ def _fits(graph: Graph, tensors: Mapping[str, torch.Tensor]) -> bool:
     if not all(name in tensors for name in types):
         return False
     try:
-        sizes = sizes_of(graph, tensors)
+        sizes = numbers_of(graph, tensors)
     except RewrightError:
         return False
     return all(tuple(tensors[name].shape) == substitute_sizes(kind.shape, sizes) for name, kind in types.items())
-
-
-def sizes_of(graph: Graph, tensors: Mapping[str, torch.Tensor]) -> dict[str, int]:
-    """The numbers that a graph's symbols are for tensors of these sizes; raises RewrightError where they are none."""
-    types = {name: graph.nodes[position].type for name, position in graph.inputs.items()}
-    return solve_sizes((name, kind, tuple(tensors[name].shape)) for name, kind in types.items())
 
 
 def _gradient(tensors: Mapping[str, torch.Tensor], state: State) -> str:

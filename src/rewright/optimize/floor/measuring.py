@@ -11,15 +11,17 @@ import time
 import warnings
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import torch
 from torch.utils import _pytree as pytree
 
-from rewright.optimize.floor.parts import Part, parts_of
+from rewright.optimize.floor.parts import Part, parts_of, with_parts
 from rewright.optimize.floor.peers import Example, compile_graph, has_inductor
 from rewright.optimize.floor.timings import OURS, PEERS, Floor, Peer, Timing
 from rewright.optimize.running.execution import Other, Runner
+from rewright.optimize.sizes.runner import FlexibleRunner
 
 Ours = Callable[[Runner], Any]
 ROUNDS, LEAST, MOST = 30, 3, 0.3
@@ -31,18 +33,24 @@ NEAR = 0.98
 
 
 def measure(
-    runner: Runner,
-    example: Example,
-    call: Ours,
-    peers: Sequence[Peer],
-    seconds: float,
-    of_parts: Sequence[Peer] = PEERS,
+    runner: Runner | FlexibleRunner, example: Example, call: Ours, peers: Sequence[Peer], seconds: float
 ) -> Floor:
     """Time a plan against its peers, part by part and as a whole, and say what is kept.
 
-    ``call`` is what a user calls, with a runner of the plan; ``of_parts`` are those of the peers that may compute
-    parts. A peer that fails is none, and a note says so. No more parts are timed after so many seconds.
+    ``call`` is what a user calls, with a runner of the plan. A peer that fails is none, and a note says so. No more
+    parts are timed after so many seconds. A plan for all sizes is timed at those of the example, and its parts against
+    eager PyTorch alone, as what Inductor makes of a part is for its sizes.
     """
+    if isinstance(runner, FlexibleRunner):
+        floor = _measure(runner.at(example.tensors), example, call, peers, seconds, ("eager",))
+        assert isinstance(floor.runner, Runner)
+        return replace(floor, runner=with_parts(runner, floor.runner))
+    return _measure(runner, example, call, peers, seconds, peers)
+
+
+def _measure(
+    runner: Runner, example: Example, call: Ours, peers: Sequence[Peer], seconds: float, of_parts: Sequence[Peer]
+) -> Floor:
     began = time.monotonic()
     notes: list[str] = []
     with torch.no_grad(), example.unchanged(), _quiet():

@@ -15,8 +15,8 @@ from rewright.ir.graph import Graph, Node
 from rewright.optimize.planning.plan import KernelStep, Plan, loads
 from rewright.optimize.running.bare import CPU, Steps
 from rewright.optimize.running.execution import Other, Runner
-from rewright.optimize.running.flexible import FlexibleRunner
 from rewright.optimize.running.manifest import constants_of, manifest_of_graph
+from rewright.optimize.sizes.runner import FlexibleRunner
 
 
 @dataclass(frozen=True)

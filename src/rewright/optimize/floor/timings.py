@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from rewright.optimize.running.execution import Runner
+    from rewright.optimize.sizes.runner import FlexibleRunner
 
 Peer = Literal["eager", "inductor"]
 PEERS: tuple[Peer, ...] = ("eager", "inductor")
@@ -36,7 +37,7 @@ class Floor:
     whole: Timing
     parts: list[Timing] = field(default_factory=list[Timing])
     notes: list[str] = field(default_factory=list[str])
-    runner: Runner | None = None
+    runner: Runner | FlexibleRunner | None = None
     """The plan with the faster of each part."""
     compiled: Callable[..., Any] | None = None
     """What Inductor made of the whole program, where that is kept."""

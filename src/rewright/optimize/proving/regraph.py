@@ -24,6 +24,7 @@ from rewright.optimize.proving.regraph_loads import Axes, Loads, NoGraph, Value
 from rewright.optimize.scalars.expressions import Expression, walk
 from rewright.optimize.scalars.ranges import span
 from rewright.optimize.scalars.simplify import as_index
+from rewright.optimize.sizes.counting import add_count
 from rewright.terms.index import Index, Quotient, Remainder, Variable
 
 
@@ -265,7 +266,7 @@ class _Writer(Loads):
                 iota = self.builder.add(ops.Multiply(), iota, scale)
             parts.append((iota, axes))
         if index.constant != 0 or not parts:
-            parts.append((self.number(index.constant, dtype), ()))
+            parts.append((add_count(self.builder, index.constant, dtype), ()))
         total = parts[0]
         for part in parts[1:]:
             axes = self.joint([total, part])

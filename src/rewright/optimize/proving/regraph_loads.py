@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rewright import ops
-from rewright.ir.dims import Dim, at_most, divide, is_nonnegative, product, symbol
+from rewright.ir.dims import Dim, at_most, divide, is_nonnegative, product
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import GraphBuilder
 from rewright.ir.types import DType, TensorType
@@ -13,6 +13,7 @@ from rewright.optimize.planning.folding import digit_of, folded_axes, parted_axi
 from rewright.optimize.scalars.expressions import Expression, Table, names
 from rewright.optimize.scalars.ranges import Span, is_below, span
 from rewright.optimize.scalars.simplify import as_index
+from rewright.optimize.sizes.counting import add_count
 from rewright.terms.index import Index, Quotient, Variable
 
 Axes = tuple[str, ...]
@@ -53,28 +54,11 @@ class Loads:
 
     # --- axes
 
-    def number(self, value: Dim, dtype: DType) -> int:
-        """A size as an integer: of a symbol so many ones."""
-        if isinstance(value, int):
-            return self.builder.add(ops.Constant(TensorType((), dtype), (value,)))
-        terms = [count * product(map(symbol, names)) for names, count in value.terms]
-        parts = [self._counted(term, dtype) for term in terms]
-        total = parts[0]
-        for part in parts[1:]:
-            total = self.builder.add(ops.Add(), total, part)
-        return total
-
     def filled(self, value: Dim, kind: TensorType) -> int:
         """A tensor of one size."""
         if isinstance(value, int):
             return self.builder.add(ops.Constant(kind, (value,)))
-        return self.builder.add(ops.BroadcastInDim(kind.shape, ()), self.number(value, kind.dtype))
-
-    def _counted(self, value: Dim, dtype: DType) -> int:
-        """A size, or one less than nothing, as so many ones, or minus ones."""
-        sign = -1 if is_nonnegative(value) is False else 1
-        ones = self.builder.add(ops.Constant(TensorType((value * sign,), dtype), (sign,)))
-        return self.builder.add(ops.Reduce("sum", (0,)), ones)
+        return self.builder.add(ops.BroadcastInDim(kind.shape, ()), add_count(self.builder, value, kind.dtype))
 
     def converted(self, value: Value, dtype: DType) -> Value:
         """The value in the dtype of the tensor that it becomes."""

@@ -1,42 +1,32 @@
 """Plans whose sizes are symbols: what the plans of the program at several sizes have in common.
 
-A planner compares sizes, so it works on numbers. It is asked at two sizes of every symbol, primes near those of an
-example that are no other size of the program, so that nothing is equal or divides by accident. Where the plans differ
-in numbers alone, each number is the polynomial of the symbols that has these values: a loop of 131 and of 137 is one
-of ``s``, and a constant of 130 and of 136 is ``s - 1``. That is a guess, and the proof of the plan, at symbols, is what
-says that it is right.
+A planner compares sizes, so it works on numbers. It is asked at several tuples of sizes, and where the plans differ in
+numbers alone, one plan with symbols is all of them. The proof of that plan, at symbols, is what says that it is right.
 """
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields, is_dataclass
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
-from rewright.ir.dims import Dim, SizeExpr, divide, symbol
-from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 from rewright.ir.sizes import size_symbols, substitute_sizes, with_sizes
 from rewright.ir.types import DType
-from rewright.optimize.kernel import Kernel, Sweep
+from rewright.optimize.kernel import Kernel
 from rewright.optimize.planning.costs import Machine
-from rewright.optimize.planning.counting import fold_counts
 from rewright.optimize.planning.plan import KernelStep, LibraryStep, Plan, Step
 from rewright.optimize.planning.planner import Planner
-from rewright.optimize.scalars.expressions import Bound, Expression, Table, number_of
+from rewright.optimize.scalars.expressions import Bound, Expression, Table
+from rewright.optimize.sizes.alike import (
+    NotAlike,
+    Number,
+    choose_samples,
+    interpolate,
+    merge,
+    tuples_of,
+)
+from rewright.optimize.sizes.counting import fold_counts
 from rewright.terms.index import Atom, Index, Quotient, Remainder, Variable, collect, quotient, remainder
-
-MOST_SYMBOLS = 3
-"""A plan of n symbols is made of two to the power of n plans."""
-LEAST = 7
-"""No smaller size stands for a symbol: loops of a few steps are planned otherwise."""
-Samples = Sequence[tuple[str, int, int]]
-"""Symbols, each with two sizes."""
-
-
-class NotAlike(RewrightError):
-    """Plans that differ in more than numbers."""
 
 
 def symbolic_plan(
@@ -44,19 +34,18 @@ def symbolic_plan(
 ) -> Plan:
     """The plan of a prepared graph for all sizes of its symbols; ``hints`` are those of an example.
 
-    ``apart`` are nodes that are left to a library.
-
-    Raises NotAlike where plans for several sizes are not the same, or there are too many symbols.
+    ``apart`` are nodes that are left to a library. Raises NotAlike where plans for several sizes are not the same, or
+    there are too many symbols.
     """
-    samples = choose_samples(graph, hints)
+    taken = {size for node in graph.nodes for size in node.type.shape if isinstance(size, int)}
+    samples = choose_samples({name: hints.get(name, 1) for name in size_symbols(graph)}, taken)
     plans: list[Plan] = []
     first: Planner | None = None
-    for corner in itertools.product(*((a, b) for _, a, b in samples)):
-        sizes = {name: size for (name, _, _), size in zip(samples, corner, strict=True)}
+    for sizes in tuples_of(samples):
         planner = Planner(fold_counts(with_sizes(graph, sizes)), apart, machine=machine, like=first)
         plans.append(planner.plan())
         first = first or planner
-    return _Common(plans, lambda values: interpolate(samples, [number_of(v) for v in values])).plan(graph)
+    return _Common(plans, lambda values: interpolate(samples, values)).plan(graph)
 
 
 def plan_at(plan: Plan, sizes: Mapping[str, int]) -> Plan:
@@ -64,45 +53,10 @@ def plan_at(plan: Plan, sizes: Mapping[str, int]) -> Plan:
     return _Common([plan], lambda values: substitute_sizes(values[0], sizes)).plan(with_sizes(plan.graph, sizes))
 
 
-def choose_samples(graph: Graph, hints: Mapping[str, int]) -> Samples:
-    """Two primes for every symbol, of about the size that it has in the example, and equal to no other size."""
-    names = size_symbols(graph)
-    if not names or len(names) > MOST_SYMBOLS:
-        raise NotAlike(f"plans are made for one to {MOST_SYMBOLS} symbols, and these are {len(names)}")
-    taken = {size for node in graph.nodes for size in node.type.shape if isinstance(size, int)}
-    found: list[tuple[str, int, int]] = []
-    for name in names:
-        pair: list[int] = []
-        while len(pair) < 2:
-            size = max(hints.get(name, LEAST), LEAST)
-            while size in taken or any(size % n == 0 for n in range(2, int(size**0.5) + 1)):
-                size += 1
-            taken.add(size)
-            pair.append(size)
-        found.append((name, pair[0], pair[1]))
-    return found
-
-
-def interpolate(samples: Samples, values: Sequence[int]) -> Dim:
-    """The polynomial, of degree one in every symbol, that has these values at all pairs of sizes, in order.
-
-    Raises NotAlike where its coefficients are no integers.
-    """
-    if not samples:
-        return values[0]
-    name, low, high = samples[0]
-    half = len(values) // 2
-    first, second = (interpolate(samples[1:], part) for part in (values[:half], values[half:]))
-    slope = divide(second - first, high - low)
-    if slope is None:
-        raise NotAlike(f"{first} at {name} = {low} and {second} at {name} = {high} are no polynomial")
-    return first + slope * (symbol(name) - low)
-
-
 class _Common:
     """The one plan that several are, whose numbers are what ``number`` makes of theirs."""
 
-    def __init__(self, plans: Sequence[Plan], number: Callable[[Sequence[Dim]], Dim]) -> None:
+    def __init__(self, plans: Sequence[Plan], number: Number) -> None:
         self.plans, self.whole = plans, number
         self.table = Table()
         self.known: dict[tuple[int, ...], Expression] = {}
@@ -130,37 +84,20 @@ class _Common:
 
     def value(self, values: Sequence[Any]) -> Any:
         """Any part of a kernel."""
+        return merge(values, self.whole, self.special)
+
+    def special(self, values: Sequence[Any]) -> Any:
+        """Expressions, names, and records with numbers of expressions; NotImplemented for other parts."""
         first = values[0]
-        if isinstance(first, (int, SizeExpr)) and not isinstance(first, bool):
-            return self.whole(values)
-        if any(type(v) is not type(first) for v in values):
-            raise NotAlike(f"one plan has {first!r}, and another one has another type")
         if isinstance(first, Expression):
             return self.expression(values)
         if isinstance(first, str):
             return self.name(values)
-        if isinstance(first, tuple):
-            if any(len(v) != len(cast("tuple[Any, ...]", first)) for v in values):
-                raise NotAlike("plans have different numbers of parts")
-            return tuple(self.value(each) for each in zip(*values, strict=True))
-        if is_dataclass(first) and not isinstance(first, type):
-            return self.record(values)
-        if any(repr(v) != repr(first) for v in values):
-            raise NotAlike(f"plans have {first!r} and another value")
-        return first
-
-    def record(self, values: Sequence[Any]) -> Any:
-        """A dataclass, field by field; what a sweep compares are numbers of expressions, which are known by then."""
-        first, made = values[0], dict[str, Any]()
         if isinstance(first, Kernel):
             self.value([k.stores for k in values])  # what sweeps compare is a part of what is stored
-        numbers = [v.compared for v in values] if isinstance(first, Sweep) else None
-        for field in fields(first):
-            if field.name != "compared":
-                made[field.name] = self.value([getattr(v, field.name) for v in values])
-        if numbers is not None:
-            made["compared"] = self.numbers(numbers)
-        return type(first)(**made)
+        if isinstance(first, frozenset):
+            return self.numbers(values)
+        return NotImplemented
 
     def numbers(self, sets: Sequence[frozenset[int]]) -> frozenset[int]:
         """Sets of expressions by number."""
@@ -173,7 +110,9 @@ class _Common:
         """A loop: those of reductions have names with their sizes in them."""
         if len(set(names)) == 1:
             return names[0]
-        key = tuple(names)
+        key, stems = tuple(names), {name.rpartition("_")[0] for name in names}
+        if len(stems) > 1 or not all(name.rpartition("_")[2].isdigit() for name in names):
+            raise NotAlike(f"at one size there is {names[0]}, and at another one {names[-1]}")
         if key not in self.names:
             self.names[key] = f"{names[0].split('_')[0]}_n{len(self.names)}"
         return self.names[key]
@@ -258,4 +197,4 @@ class _Common:
         return (quotient if isinstance(first, Quotient) else remainder)(inner, divisor)
 
 
-__all__ = ["NotAlike", "choose_samples", "interpolate", "symbolic_plan"]
+__all__ = ["plan_at", "symbolic_plan"]

@@ -12,9 +12,7 @@ from rewright.ir.graph import Graph
 from rewright.ir.sizes import size_symbols, with_sizes
 from rewright.optimize.floor.timings import OURS
 from rewright.optimize.making import trust_plan
-from rewright.optimize.planning.counting import fold_counts
 from rewright.optimize.planning.plan import Plan, widen_storage
-from rewright.optimize.planning.symbolic import plan_at, symbolic_plan
 from rewright.optimize.planning.work import work_of
 from rewright.optimize.printing.cpp.renderer import translation_unit
 from rewright.optimize.proving.trusted import Allow
@@ -23,9 +21,11 @@ from rewright.optimize.running.bare import CPU
 from rewright.optimize.running.checked import Checked
 from rewright.optimize.running.checking import check
 from rewright.optimize.running.execution import Runner
-from rewright.optimize.running.flexible import FlexibleRunner
 from rewright.optimize.running.targets import Printed, Target
-from rewright.optimize.running.variants import Compiled, Variants, compile_sources, print_sources
+from rewright.optimize.sizes.counting import fold_counts
+from rewright.optimize.sizes.plans import plan_at, symbolic_plan
+from rewright.optimize.sizes.runner import FlexibleRunner
+from rewright.optimize.sizes.variants import Compiled, Variants, compile_sources, print_sources
 
 if TYPE_CHECKING:
     from rewright.optimize.api import Optimized

@@ -18,6 +18,12 @@ MOST = 64
 """For so many tuples of sizes what was made is kept; then the oldest goes."""
 
 
+def numbers_of(graph: Graph, inputs: Mapping[str, torch.Tensor]) -> dict[str, int]:
+    """The numbers for the symbols of a graph, from its inputs by name; raises RewrightError where they are none."""
+    types = {name: graph.nodes[position].type for name, position in graph.inputs.items()}
+    return solve_sizes((name, kind, tuple(inputs[name].shape)) for name, kind in types.items())
+
+
 class BySizes(Generic[T]):
     """For inputs of a graph, by name, what ``make`` makes of their sizes.
 
@@ -65,4 +71,4 @@ class SizedDomain:
         return self.domains.at(inputs).violation(inputs)
 
 
-__all__ = ["BySizes", "SizedDomain"]
+__all__ = ["BySizes", "SizedDomain", "numbers_of"]

@@ -9,7 +9,7 @@ import torch
 from rewright.ir.errors import RewrightError
 from rewright.optimize.planning.plan import Plan
 from rewright.optimize.running.execution import Runner
-from rewright.optimize.running.sizes import BySizes
+from rewright.optimize.sizes.inputs import BySizes
 
 
 class FlexibleRunner:
