@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from rewright.optimize.backend import entry, graphs, kernels, others
+from rewright.optimize.backend import captured, entry, kernels, others
 from rewright.optimize.running.execution import Runner
 from tests.optimize.backend.training import Twins, compiled, layer_norm
 from tests.optimize.programs import normal
@@ -21,11 +21,11 @@ def fail(*_: Any, **__: Any) -> Any:
 @pytest.mark.parametrize(
     ("place", "name"),
     [
-        (graphs, "plain_graph"),
-        (kernels, "capture"),
+        (captured, "plain_graph"),
+        (captured, "capture"),
         (kernels, "optimize"),
         (kernels, "Kernels"),
-        (kernels, "returned_by"),
+        (captured, "returned_by"),
         (Runner, "__call__"),
         (entry, "_by_autograd"),
     ],

@@ -16,7 +16,7 @@ from rewright.optimize.backend.plain import Sizes, is_flexible, sizes_of
 from rewright.optimize.floor.timings import OURS
 
 if TYPE_CHECKING:
-    from rewright.optimize.backend.fitting import Fitted
+    from rewright.optimize.backend.kernels import Fitted
 
 _LOG = logging.getLogger("rewright.optimize")
 MOST_SIZES = 8
@@ -76,7 +76,7 @@ class GraphCalls:
         try:
             if not self.is_looked_at:
                 self.is_looked_at = True
-                from rewright.optimize.backend.fitting import Fitted  # with the first graph that is called
+                from rewright.optimize.backend.kernels import Fitted  # with the first graph that is called
 
                 self.fitted = Fitted.of(self.module, arguments, self.kind, self.options)
             call = None if self.fitted is None else self._fastest(self.fitted, arguments)

@@ -104,7 +104,7 @@ def _apart(table: Table, e: Expression, factors: list[Signed], running: list[Exp
         if not _follows(table, body, lane, running):
             continue
         weights = product_of(table, others)
-        whole = table.constant(float(e.bound.size), e.dtype)
+        whole = table.constant(float(e.bound.count), e.dtype)
         if weights is not None:
             whole = distribute_sums(table, table.reduce(e.bound, weights))
         moved = table.apply("multiply", whole, table.apply(f"convert_{whole.dtype.value}", sum_of(table, out)))

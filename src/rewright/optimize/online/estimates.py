@@ -59,7 +59,7 @@ def _elements(e: Expression) -> float | None:
     if bottom.op != "constant" or top.bound is None:
         return None
     whole = bottom.value if e.op == "divide" else 1 / bottom.value if bottom.value else 0
-    return top.bound.size if whole == top.bound.size else None
+    return top.bound.count if whole == top.bound.size else None
 
 
 def _estimate(
@@ -81,7 +81,7 @@ def _estimate(
     if weight is None:
         plain = not any(contains(body, e) for e in running)
         if leaf is total or not plain:
-            return Estimate(leaf, renewed, total, float(total.bound.size)) if plain else None
+            return Estimate(leaf, renewed, total, float(total.bound.count)) if plain else None
         return Estimate(leaf, renewed, total, left=_deviation(table, body, leaf) if finish is None else None)
     own, other = rest(weight)
     if other is not None or any(contains(own, e) for e in sums) or not is_nonnegative(own):

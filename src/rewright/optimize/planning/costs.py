@@ -52,7 +52,7 @@ def operations(values: Iterable[Expression], sizes: Mapping[str, int]) -> float:
     every = dict(sizes)
     for e in found:
         if e.bound is not None:
-            every[e.bound.index] = e.bound.size
+            every[e.bound.index] = e.bound.count
     total = 0.0
     for e in found:
         loops = e.arguments[0].free if e.bound is not None else e.free
@@ -79,8 +79,8 @@ def _is_log_two(e: Expression) -> bool:
 
 def tasks(kernel: Kernel, machine: Machine) -> int:
     """Blocks of rows of a kernel, which is what runs side by side."""
-    rows = kernel.row.size
-    return math.prod(loop.size for loop in kernel.grid) * -(-rows // machine.rows)
+    rows = kernel.row.count
+    return math.prod(loop.count for loop in kernel.grid) * -(-rows // machine.rows)
 
 
 def pieces_for(graph: Graph, kernel: Kernel, machine: Machine, most: int) -> int:
@@ -88,7 +88,7 @@ def pieces_for(graph: Graph, kernel: Kernel, machine: Machine, most: int) -> int
     sweep = kernel.sweeps[0]
     best, choice = seconds(graph, kernel, machine, 1), 1
     pieces = 2
-    while pieces <= most and sweep.lane.size // pieces >= machine.least:
+    while pieces <= most and sweep.lane.count // pieces >= machine.least:
         needed = seconds(graph, kernel, machine, pieces)
         if needed < 0.8 * best:
             best, choice = needed, pieces
@@ -98,8 +98,8 @@ def pieces_for(graph: Graph, kernel: Kernel, machine: Machine, most: int) -> int
 
 def seconds(graph: Graph, kernel: Kernel, machine: Machine, pieces: int) -> float:
     """The time of a kernel whose lane is cut into pieces, with that of the kernel that merges them."""
-    sizes = {loop.name: loop.size for loop in kernel.grid}
-    sizes |= {loop.name: loop.size for loop in (kernel.rows, kernel.features) if loop is not None}
+    sizes = {loop.name: loop.count for loop in kernel.grid}
+    sizes |= {loop.name: loop.count for loop in (kernel.rows, kernel.features) if loop is not None}
     values = [store.value for store in kernel.stores]
     work = operations(values, sizes) / machine.operations
     read = {e.tensor for e in walk(*values) if e.op == "load" and e.tensor >= 0}

@@ -11,7 +11,7 @@ from rewright.ir.types import DType
 from rewright.ops.base import TensorOperator
 from rewright.optimize.planning.parting import JOINED, parted_at
 from rewright.optimize.scalars.expressions import Bound, Expression, Table, walk
-from rewright.optimize.scalars.ranges import Span, decide_sign, simplify_index, span
+from rewright.optimize.scalars.ranges import Span, decide_sign, number_span, simplify_index
 from rewright.terms.index import Element, Index, Quotient, Variable, collect, quotient, remainder, variable
 from rewright.terms.scalar import AllOf, Apply, AtLeastZero, Choose, Condition, Fixed, Fold, Number, Read, Scalar
 from rewright.terms.scalar import Table as Fixeds
@@ -161,7 +161,7 @@ class _Conversion:
             return None
         (value, by), known = arguments, None
         if value.index is not None and by.op == "constant" and by.value > 0:
-            known = span(value.index, self.reader.ranges)
+            known = number_span(value.index, self.reader.ranges)
         if value.index is None or known is None or known[0] < 0:
             return None
         found = (quotient if function == "divide_integer" else remainder)(value.index, int(by.value))

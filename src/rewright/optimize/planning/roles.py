@@ -134,7 +134,7 @@ class _Arranger:
     def is_plain_product(self, e: Expression) -> bool:
         """Whether a reduction is a sum of products with an index of its own on either side, and nothing else inside."""
         assert e.bound is not None
-        if e.bound.kind != "sum" or e.bound.size <= 4 or any(b.bound for b in walk(e.arguments[0])):
+        if e.bound.kind != "sum" or e.bound.count <= 4 or any(b.bound for b in walk(e.arguments[0])):
             return False
         factors = [f for f, sign in products(e.arguments[0]) if e.bound.index in f.free and sign > 0]
         if len(factors) < 2:
@@ -237,7 +237,7 @@ class _Arranger:
         """A reduction that rows do not share with is cut off where it is worth it."""
         if rows is None or self.job.sizes[rows] == 1:
             return
-        again = [e for e in self.stream if rows not in e.free and e.bound and e.bound.size > SMALL]
+        again = [e for e in self.stream if rows not in e.free and e.bound and e.bound.count > SMALL]
         if again and not all(self.is_helper(e) for e in again):
             raise Cut("a reduction that all rows share", again)
 
@@ -287,7 +287,7 @@ class _Arranger:
     def count(self, e: Expression) -> int:
         """The elements of a reduction, each index that it depends on taken once."""
         every = reductions(*(s.value for s in self.job.stores))
-        sizes = {x.bound.index: x.bound.size for x in every if x.bound} | dict(self.job.sizes)
+        sizes = {x.bound.index: x.bound.count for x in every if x.bound} | dict(self.job.sizes)
         return math.prod(sizes[name] for name in e.free)
 
     # --- sweeps

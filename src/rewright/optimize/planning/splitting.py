@@ -63,7 +63,7 @@ def is_mergeable(kernel: Kernel) -> bool:
     if not kernel.sweeps:
         return False
     first, *rest = kernel.sweeps
-    short = all(not s.running and not s.products and s.lane.size <= MOST for s in rest)
+    short = all(not s.running and not s.products and s.lane.count <= MOST for s in rest)
     return bool(first.running) and not first.stores and short
 
 
@@ -80,7 +80,7 @@ class Split:
 def split_kernel(graph: Graph, table: Table, kernel: Kernel, pieces: int) -> Split | None:
     """A kernel in about so many pieces; None where there is no such split, or no more than one piece."""
     sweep = kernel.sweeps[0]
-    size = sweep.lane.size
+    size = sweep.lane.count
     width = _width(sweep.running, size, min(pieces, MOST))
     if width is None:
         return None
@@ -132,7 +132,7 @@ class _Splitter:
     def split(self) -> Split | None:
         """Both kinds of kernels; None where roles do not fit."""
         sweep = self.kernel.sweeps[0]
-        size = sweep.lane.size
+        size = sweep.lane.count
         self.pieces = -(-size // self.width)
         self.lane = f"{sweep.lane.name.split('_')[0]}_{self.width}"
         self.place = variable(PIECE) * self.width + variable(self.lane)
@@ -140,7 +140,7 @@ class _Splitter:
         if self.again:  # what starts again sees the last element once more, and not an element that is not there
             last = self.table.constant(size - 1, DType.I64)
             self.place = self.table.opaque(self.table.apply("minimum", self.table.index(self.place), last))
-        self.sizes = {loop.name: loop.size for loop in self.loops()}
+        self.sizes = {loop.name: loop.count for loop in self.loops()}
         stores: list[Store] = []
         for running in sweep.running:
             value = self.partial(running)
@@ -271,7 +271,7 @@ class _Splitter:
                 continue
             values = [replace(s, value=self.table.replace(s.value, self.total_of)) for s in stores]
             names = {a for s in stores for a in s.axes} | {v for s in values for v in s.value.free}
-            every = self.sizes | {s.lane.name: s.lane.size for s in self.kernel.sweeps[1:]}
+            every = self.sizes | {s.lane.name: s.lane.count for s in self.kernel.sweeps[1:]}
             sizes = {name: size for name, size in every.items() if name in names}
             rows = features.name if wide and features is not None else self.rows()
             job = Job(tuple(values), sizes, rows if rows in sizes else None)

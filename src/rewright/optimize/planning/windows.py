@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from rewright.optimize.scalars.expressions import Expression, Table, walk
-from rewright.optimize.scalars.ranges import span
+from rewright.optimize.scalars.ranges import number_span
 from rewright.optimize.scalars.simplify import as_index
 from rewright.optimize.scalars.values import identity
 from rewright.terms.index import Index, Variable
@@ -45,7 +45,7 @@ def window_of(table: Table, e: Expression, sizes: Mapping[str, int]) -> Window |
         return None
     # The places are counted from where the body begins: what is at least zero, where that is said.
     reading = next((c for c in conditions if c.terms == reading.terms), Index(0, reading.terms))
-    found = span(reading, {loop: (0, sizes[loop] - 1), e.bound.index: (0, e.bound.size - 1)})
+    found = number_span(reading, {loop: (0, sizes[loop] - 1), e.bound.index: (0, e.bound.count - 1)})
     limits = _limits(conditions, reading, found)
     if limits is None or found is None or not isinstance(reading.constant, int):
         return None
@@ -54,7 +54,7 @@ def window_of(table: Table, e: Expression, sizes: Mapping[str, int]) -> Window |
     inner = table.substitute(body, {e.bound.index: moved})
     if loop in inner.free or e.bound.index in inner.free:
         return None
-    return Window(loop, inner, place, size, e.bound.size, stride, low, max(found[1] + 1 - size, 0))
+    return Window(loop, inner, place, size, e.bound.count, stride, low, max(found[1] + 1 - size, 0))
 
 
 def _guard(e: Expression) -> tuple[Expression, list[Index]]:

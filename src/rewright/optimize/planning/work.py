@@ -93,17 +93,17 @@ def kernel_work(kernel: Kernel) -> float:
 def shares(kernel: Kernel) -> Iterator[Share]:
     """The reductions of a kernel, with what they take."""
     sizes = _sizes(kernel)
-    outer = math.prod(loop.size for loop in kernel.grid) * kernel.row.size
+    outer = math.prod(loop.count for loop in kernel.grid) * kernel.row.count
     for sweep in kernel.sweeps:
-        lane = sweep.lane.size
+        lane = sweep.lane.count
         for p in sweep.products:
-            depth = 2.0 * p.depth.size
+            depth = 2.0 * p.depth.count
             yield Share(p.value, outer * lane * depth, _count(p.value.free, sizes) * depth)
         for r in sweep.running:
             features = kernel.features
             wide = features is not None and features.name in r.value.free
             each = 2.0 if r.factors is not None else 1.0
-            done = outer * lane * (features.size if wide and features is not None else 1)
+            done = outer * lane * (features.count if wide and features is not None else 1)
             yield Share(r.value, each * done, each * _count(r.value.free, sizes) * lane)
 
 
@@ -113,15 +113,15 @@ def _elements(kernel: Kernel) -> Iterator[float]:
     A value that rows share is computed once for a block of them, and so counted once for each index of the grid.
     """
     sizes = _sizes(kernel)
-    grid, row, features = math.prod(loop.size for loop in kernel.grid), kernel.row.name, kernel.features
+    grid, row, features = math.prod(loop.count for loop in kernel.grid), kernel.row.name, kernel.features
     inner = (row,) if features is None else (row, features.name)
     for sweep in kernel.sweeps:
         values = [part for r in sweep.running for part in r.factors or (r.body,)]
         lane = sweep.lane.name
         yield from _spread(grid, (*inner, lane), sizes, *values, *(s.value for s in sweep.stores))
         for p in sweep.products:
-            yield from _spread(grid, (row, lane, p.depth.name), {**sizes, p.depth.name: p.depth.size}, p.left)
-            yield from _spread(grid, (row, lane, p.depth.name), {**sizes, p.depth.name: p.depth.size}, p.right)
+            yield from _spread(grid, (row, lane, p.depth.name), {**sizes, p.depth.name: p.depth.count}, p.left)
+            yield from _spread(grid, (row, lane, p.depth.name), {**sizes, p.depth.name: p.depth.count}, p.right)
     yield from _spread(grid, inner, sizes, *(s.value for s in kernel.finals))
 
 
@@ -134,7 +134,7 @@ def _spread(grid: int, loops: Sequence[str], sizes: Mapping[str, int], *values: 
 def _sizes(kernel: Kernel) -> dict[str, int]:
     loops = [*kernel.grid, kernel.row, *(s.lane for s in kernel.sweeps)]
     loops += [kernel.features] if kernel.features is not None else []
-    return {loop.name: loop.size for loop in loops}
+    return {loop.name: loop.count for loop in loops}
 
 
 def _count(names: Iterable[str], sizes: Mapping[str, int]) -> int:

@@ -82,10 +82,10 @@ def _matches(law: Law, pattern: Expression, e: Expression, known: _Match) -> Ite
     elif pattern.bound is not None:
         if e.bound is None or e.bound.kind != pattern.bound.kind:
             return
-        if known.sizes.get(pattern.bound.size, e.bound.size) != e.bound.size:
+        if known.sizes.get(pattern.bound.count, e.bound.count) != e.bound.count:
             return
         loops = {**known.loops, pattern.bound.index: e.bound.index}
-        sizes = {**known.sizes, pattern.bound.size: e.bound.size}
+        sizes = {**known.sizes, pattern.bound.count: e.bound.count}
         yield from _matches(law, pattern.arguments[0], e.arguments[0], _Match(known.values, loops, sizes))
     elif not pattern.arguments:
         if pattern.op == e.op and pattern.value == e.value and pattern.dtype.is_float == e.dtype.is_float:
@@ -142,7 +142,7 @@ class _Writer:
             return self.found.values[self.law.right.labels[pattern.tensor]]
         arguments = tuple(self.value(a) for a in pattern.arguments)
         if pattern.bound is not None:
-            index, size = self.found.loops[pattern.bound.index], self.found.sizes[pattern.bound.size]
+            index, size = self.found.loops[pattern.bound.index], self.found.sizes[pattern.bound.count]
             return self.table.reduce(Bound(pattern.bound.kind, index, size), arguments[0])
         if pattern.op.startswith("convert_"):
             return self.table.apply(f"convert_{self.dtype.value}", arguments[0])

@@ -131,7 +131,7 @@ def sizes_of(kernel: Kernel) -> dict[str, int]:
     """The loops of what a kernel stores."""
     loops = [*kernel.grid, *(loop for loop in (kernel.rows, kernel.features) if loop is not None)]
     loops += [sweep.lane for sweep in kernel.sweeps if sweep.stores]
-    return {loop.name: loop.size for loop in loops}
+    return {loop.name: loop.count for loop in loops}
 
 
 def largest(dtype: DType) -> float:

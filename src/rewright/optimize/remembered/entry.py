@@ -22,6 +22,7 @@ from rewright.optimize.remembered.domains import domain_document
 from rewright.optimize.running.bare import Steps, native, processor
 from rewright.optimize.running.execution import Runner
 from rewright.optimize.running.manifest import Manifest, constants_of, manifest_of_graph
+from rewright.optimize.sizes.inputs import SizedDomain
 
 if TYPE_CHECKING:
     from rewright.optimize.api import Optimized
@@ -139,6 +140,7 @@ def _document(found: Optimized) -> dict[str, Any] | None:
     runner, printed, plan = found.runner, found.printed, found.plan
     if not isinstance(runner, Runner) or printed is None or plan is None or printed.target != "cpu":
         return None
+    assert not isinstance(found.domain, SizedDomain)
     manifest: Manifest = runner.manifest
     parts: list[Any] = []
     for other in runner.others.values():

@@ -132,7 +132,7 @@ class Tuned:
 
     def run(self, tiles: Tiles, tensors: Sequence[torch.Tensor]) -> None:
         """Launch it with tiles."""
-        grid = -(-self.kernel.row.size // tiles.rows) * math.prod(loop.size for loop in self.kernel.grid)
+        grid = -(-self.kernel.row.count // tiles.rows) * math.prod(loop.count for loop in self.kernel.grid)
         if tiles.descriptors and any(t.data_ptr() % 16 for t in tensors):
             tiles = replace(tiles, descriptors=False)
         on_device = self.device.type == "cuda"

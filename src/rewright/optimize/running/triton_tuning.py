@@ -41,11 +41,11 @@ class Tiles:
 
 def tilings(kernel: Kernel, capability: int = DESCRIPTORS) -> list[Tiles]:
     """Tiles to try on a device, the one that is used without trying first."""
-    lanes = max(s.lane.size for s in kernel.sweeps) if kernel.sweeps else 1
+    lanes = max(s.lane.count for s in kernel.sweeps) if kernel.sweeps else 1
     if not kernel.has_products:
         wide = min(4096, max(16, 1 << (lanes - 1).bit_length()))
         return [Tiles(max(1, 1024 // wide), wide, 4), Tiles(1, wide, 8), Tiles(max(1, 2048 // wide), wide, 4)]
-    if kernel.rows is None or kernel.rows.size <= 16:
+    if kernel.rows is None or kernel.rows.count <= 16:
         return [Tiles(16, 64, 4, 3), Tiles(16, 128, 4, 2), Tiles(16, 128, 8, 3), Tiles(16, 32, 2, 3)]
     sizes = [Tiles(64, 64, 4, 2), Tiles(128, 64, 8, 3), Tiles(128, 128, 8, 2), Tiles(64, 32, 4, 3)]
     ahead = [replace(sizes[0], ahead=True)]

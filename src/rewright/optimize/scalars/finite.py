@@ -125,7 +125,7 @@ class _Masked(Known):
         self.whole = self if whole is None else whole
         """Where no condition is known."""
         loops = (*kernel.grid, *(x for x in (kernel.rows, kernel.features) if x is not None))
-        self.sizes = {loop.name: loop.size for loop in (*loops, *(sweep.lane for sweep in kernel.sweeps))}
+        self.sizes = {loop.name: loop.count for loop in (*loops, *(sweep.lane for sweep in kernel.sweeps))}
 
     def computed(self, e: Expression) -> Facts:
         return of_values([self.chosen[e]]) if e in self.chosen else super().computed(e)
@@ -152,7 +152,7 @@ class _Masked(Known):
             return self.whole.facts(e)
         bound, (body,) = e.bound, e.arguments
         assert bound is not None
-        self.sizes[bound.index] = bound.size
+        self.sizes[bound.index] = bound.count
         conditions = index_conditions([body])
         if len(conditions) > MOST_CONDITIONS:
             return super().reduced(e)

@@ -16,6 +16,14 @@ def is_below(found: Span | None, size: Dim) -> bool:
     return found is not None and is_nonnegative(found[0]) is True and at_most(found[1] + 1, size) is True
 
 
+def number_span(index: Index, ranges: Mapping[str, Span]) -> tuple[int, int] | None:
+    """As :func:`span`, where both ends are numbers."""
+    found = span(index, ranges)
+    if found is None or not isinstance(found[0], int) or not isinstance(found[1], int):
+        return None
+    return found[0], found[1]
+
+
 def span(index: Index, ranges: Mapping[str, Span]) -> Span | None:
     """The least and the largest value of an index; None where it is computed from data, or sizes do not tell."""
     low = high = index.constant

@@ -83,7 +83,7 @@ def merge(values: Sequence[Any], number: Number, special: Callable[[Sequence[Any
     Raises NotAlike where more than numbers differs.
     """
     first = values[0]
-    if isinstance(first, (int, SizeExpr)) and not isinstance(first, bool):
+    if all(isinstance(v, (int, SizeExpr)) and not isinstance(v, bool) for v in values):
         return number(values)
     if any(type(v) is not type(first) for v in values):
         raise NotAlike(f"at one size there is {first!r}, and at another one something of another type")

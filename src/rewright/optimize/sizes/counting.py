@@ -36,22 +36,24 @@ def fold_counts(graph: Graph) -> Graph:
 
 def _count(builder: GraphBuilder, node: Node) -> float | int | None:
     """The whole number that all elements of a node are, where it adds such numbers, or spreads one."""
-    if not isinstance(node.op, (ops.BroadcastInDim, ops.Reshape, ops.Add, ops.Reduce)):
-        return None
-    kind, found = node.type.dtype, [_whole(builder.node(p).op) for p in node.operands]
+    found = [_whole(builder.node(p).op) for p in node.operands]
     values = [value for value in found if value is not None]
-    if len(values) < len(found) or kind not in _MOST:
+    if len(values) < len(found) or node.type.dtype not in _MOST:
         return None
-    total = sum(values)
-    if isinstance(node.op, ops.Reduce):
+    total, most = 0, _MOST[node.type.dtype]
+    if isinstance(node.op, ops.View):
+        (total,) = values
+    elif isinstance(node.op, ops.Add):
+        total = sum(values)
+    elif isinstance(node.op, ops.Reduce) and node.op.kind == "sum":
         shape = builder.type(node.operands[0]).shape
         count = product(shape[axis] for axis in node.op.dimensions)
-        if node.op.kind != "sum" or not isinstance(count, int):
-            return None
-        total *= count
-    if not -_MOST[kind] < total < _MOST[kind]:
+        total = values[0] * count if isinstance(count, int) else most
+    else:
         return None
-    return float(total) if kind.is_float else total
+    if not -most < total < most:
+        return None
+    return float(total) if node.type.dtype.is_float else total
 
 
 def _whole(op: object) -> int | None:

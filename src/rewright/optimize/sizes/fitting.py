@@ -8,6 +8,7 @@ from typing import cast
 from rewright import ops
 from rewright.ir.digest import digest
 from rewright.ir.dims import Dim
+from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph, GraphBuilder, Node
 from rewright.ir.operator import Operator
 from rewright.ir.sizes import with_sizes
@@ -41,7 +42,11 @@ def fit_graph(samples: Samples, capture: Callable[[Mapping[str, int]], Graph]) -
 
 def is_at(graph: Graph, sizes: Mapping[str, int], captured: Graph) -> bool:
     """Whether a graph with numbers for its symbols is what was captured."""
-    return digest(fold_counts(captured)) == digest(fold_counts(with_sizes(graph, sizes)))
+    try:
+        fixed = with_sizes(graph, sizes)
+    except RewrightError:  # it is no program at these
+        return False
+    return digest(fold_counts(captured)) == digest(fold_counts(fixed))
 
 
 def _add(builder: GraphBuilder, samples: Samples, nodes: Sequence[Node], made: Sequence[int]) -> int:

@@ -102,7 +102,7 @@ class _Common:
     def numbers(self, sets: Sequence[frozenset[int]]) -> frozenset[int]:
         """Sets of expressions by number."""
         keys = [key for key in self.known if key[0] in sets[0]]
-        if any({key[n] for key in keys} != found for n, found in enumerate(sets)):
+        if any(frozenset(key[n] for key in keys) != found for n, found in enumerate(sets)):
             raise NotAlike("plans compare different values")
         return frozenset(self.known[key].number for key in keys)
 

@@ -37,7 +37,7 @@ def lower(plan: Plan, kernel: Kernel) -> Function:
         for store in kernel.finals:
             block.add(put(k, store, store.value))
     found = arguments(plan.graph, kernel)
-    return Function(kernel.name, found, kernel.grid, k.kernel.row.size, k.kernel.row.size, (), (), block.body, k.real)
+    return Function(kernel.name, found, kernel.grid, k.kernel.row.size, k.kernel.row.count, (), (), block.body, k.real)
 
 
 def _rank(k: Context) -> int:

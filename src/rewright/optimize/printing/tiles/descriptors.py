@@ -14,7 +14,7 @@ from rewright.optimize.printing.places import offset
 from rewright.optimize.printing.statements import Assign, If, Name, Scalar, call, whole
 from rewright.optimize.printing.tiles.context import DESCRIPTORS, Block, Context, Way
 from rewright.optimize.scalars.expressions import Expression
-from rewright.optimize.scalars.ranges import span
+from rewright.optimize.scalars.ranges import number_span
 from rewright.optimize.scalars.simplify import as_index
 from rewright.terms.index import Index, variable
 
@@ -57,5 +57,5 @@ def load_by_descriptor(k: Context, c: Block, e: Expression, index: Callable[[Ind
 def _is_fixed(k: Context, argument: Expression, extent: int) -> bool:
     """Whether an index is one for the whole block of rows, inside of the tensor, and nothing is read for it."""
     index = as_index(argument)
-    found = span(index, k.ranges) if index is not None and not argument.arguments else None
+    found = number_span(index, k.ranges) if index is not None and not argument.arguments else None
     return found is not None and 0 <= found[0] <= found[1] < extent and k.kernel.row.name not in argument.free

@@ -55,19 +55,19 @@ def lower(plan: Plan, kernel: Kernel) -> Function:
     """A kernel on tiles; raises RewrightError where tiles cannot express it."""
     k, c = Context(plan, kernel, Certain(plan)), Block()
     for loop in kernel.grid:
-        k.ranges[loop.name], c.places[loop.name] = (0, loop.size - 1), Name(loop.name)
+        k.ranges[loop.name], c.places[loop.name] = (0, loop.count - 1), Name(loop.name)
     row = kernel.row
-    k.ranges[row.name] = (0, row.size - 1)
+    k.ranges[row.name] = (0, row.count - 1)
     c.places[row.name], c.ways[row.name] = Name(row.name), Way(0, FIRST, BLOCK_ROWS)
     c.guards[row.name] = Name("row_in")
     c.add(
         Let(ROWS.text, total(FIRST, call("arange", BLOCK_ROWS))),
         Let(row.name, call("as_rows", ROWS)),
-        Let("row_in", _inside(row.name, row.size, BLOCK_ROWS)),
+        Let("row_in", _inside(row.name, row.count, BLOCK_ROWS)),
     )
     if (feature := kernel.features) is not None:
-        k.ranges[feature.name] = (0, feature.size - 1)
-        c.add(Let(f"{feature.name}_", call("arange", whole(padded_size(feature.size)))))
+        k.ranges[feature.name] = (0, feature.count - 1)
+        c.add(Let(f"{feature.name}_", call("arange", whole(padded_size(feature.count)))))
     is_longer_later = [_sweep(k, c, sweep) for sweep in kernel.sweeps]
     _finals(k, c)
     found = arguments(plan.graph, kernel)
@@ -85,11 +85,11 @@ def _inside(name: str, size: int, block: Name) -> Scalar:
 
 def _sweep(k: Context, c: Block, sweep: Sweep) -> bool:
     """The loops over tiles of a lane; whether later rows have more of them."""
-    k.ranges[sweep.lane.name] = (0, sweep.lane.size - 1)
-    k.ranges.update({p.depth.name: (0, p.depth.size - 1) for p in sweep.products})
+    k.ranges[sweep.lane.name] = (0, sweep.lane.count - 1)
+    k.ranges.update({p.depth.name: (0, p.depth.count - 1) for p in sweep.products})
     for running in sweep.running:
         start(k, c, running)
-    lefts = {p.value.number: pack_left(k, c, p) for p in sweep.products if p.depth.size <= DEPTH}
+    lefts = {p.value.number: pack_left(k, c, p) for p in sweep.products if p.depth.count <= DEPTH}
     finish_states(k, c)
     limits = Limits(k, c, sweep, variants(k.table, sweep))
     parts = limits.parts()
@@ -111,7 +111,7 @@ def _loop(k: Context, c: Block, sweep: Sweep, part: Part, lefts: Mapping[int, Na
     body.add(Let(LANES.text, total(BEGIN, call("arange", BLOCK_LANES))), Let(lane.name, call("as_columns", LANES)))
     body.places[lane.name], body.ways[lane.name] = Name(lane.name), Way(1, BEGIN, BLOCK_LANES)
     if not part.is_whole:
-        body.add(Let("lane_in", _inside(lane.name, lane.size, BLOCK_LANES)))
+        body.add(Let("lane_in", _inside(lane.name, lane.count, BLOCK_LANES)))
         body.guards[lane.name] = Name("lane_in")
     if part.tests:
         tile = body.nested()
@@ -172,7 +172,7 @@ def _finals(k: Context, c: Block) -> None:
             _put(k, c, store)
     if feature is None:
         return
-    size = padded_size(feature.size)
+    size = padded_size(feature.count)
     c.add(Let(feature.name, call("as_columns", Name(f"{feature.name}_"))))
     c.places[feature.name], c.ways[feature.name] = Name(feature.name), Way(1, whole(0), whole(size))
     if size != feature.size:

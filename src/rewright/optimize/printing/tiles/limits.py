@@ -214,7 +214,7 @@ class Limits:
         for e in (e for e in dict.fromkeys(values) if lane.name not in e.free):
             inner.add(_look(sound, Name("row_in"), value(k, inner, e)))
         if along:  # in steps as wide as registers allow: there is nothing to do but to look
-            width, inner = min(padded_size(lane.size), WIDE), self.block.nested()
+            width, inner = min(padded_size(lane.count), WIDE), self.block.nested()
             lanes = total(BEGIN, call("arange", whole(width)))
             inner.add(Let(lane.name, call("as_columns", lanes)))
             inner.add(Let("lane_in", call("compare_LT", Name(lane.name), self.size)))

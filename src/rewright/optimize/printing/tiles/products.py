@@ -34,7 +34,7 @@ from rewright.optimize.printing.tiles.context import (
 )
 from rewright.optimize.printing.tiles.states import factor, grow_state, state
 from rewright.optimize.printing.tiles.values import value
-from rewright.optimize.scalars.expressions import Expression
+from rewright.optimize.scalars.expressions import Expression, number_of
 
 DEPTH = 256
 """Products over more elements than this go in steps."""
@@ -45,7 +45,7 @@ STEP = 64
 def pack_left(k: Context, c: Block, product: Product) -> Name:
     """The left operand of a product for a block of rows."""
     inner, depth = c.inner(), product.depth
-    add_axis(inner, depth.name, depth.size, Way(1, whole(0), whole(padded_size(depth.size))))
+    add_axis(inner, depth.name, depth.count, Way(1, whole(0), whole(padded_size(depth.count))))
     return operand(k, inner, product.left, DType.F64)
 
 
@@ -57,7 +57,9 @@ def add_axis(c: Block, name: str, size: int, way: Way) -> None:
     elements = elements if is_lane or way.start == whole(0) else total(way.start, elements)
     c.add(Let(variable.text, call("as_columns" if way.axis else "as_rows", elements)))
     c.places[name], c.ways[name] = variable, way
-    is_ragged = name in c.guards if is_lane else not isinstance(way.block, Sum) or size % way.block.constant != 0
+    is_ragged = (
+        name in c.guards if is_lane else not isinstance(way.block, Sum) or size % number_of(way.block.constant) != 0
+    )
     if is_ragged:
         inside: Scalar = call("compare_LT", variable, whole(size))
         if way.block == BLOCK_LANES:
@@ -89,16 +91,16 @@ def product(k: Context, c: Block, found: Product, lefts: Mapping[int, Name]) -> 
     name, depth = Name(k.fresh("product")), found.depth
     if found.value.number in lefts:
         inner = c.inner()
-        add_axis(inner, depth.name, depth.size, Way(0, whole(0), whole(padded_size(depth.size))))
+        add_axis(inner, depth.name, depth.count, Way(0, whole(0), whole(padded_size(depth.count))))
         right = operand(k, inner, found.right, DType.F64)
         c.add(Let(name.text, call("cast", call("dot", lefts[found.value.number], right), dtype=DType.F32)))
         return name
     c.add(Let(name.text, call("accurate_zeros", BLOCK_ROWS, BLOCK_LANES)))
     loop = c.nested()
     first, second = loop.inner(), loop.inner()
-    add_axis(first, depth.name, depth.size, Way(1, Name("deep"), whole(STEP)))
+    add_axis(first, depth.name, depth.count, Way(1, Name("deep"), whole(STEP)))
     left = operand(k, first, found.left, DType.F64)
-    add_axis(second, depth.name, depth.size, Way(0, Name("deep"), whole(STEP)))
+    add_axis(second, depth.name, depth.count, Way(0, Name("deep"), whole(STEP)))
     right = operand(k, second, found.right, DType.F64)
     loop.add(Assign(name, call("add_dot", left, right, name)))
     c.add(Loop("deep", whole(depth.size), loop.body, step=whole(STEP)))
@@ -112,10 +114,10 @@ def accumulate(k: Context, c: Block, sweep: Sweep, running: Running) -> None:
     weight, item = running.factors
     scale, memory, feature = factor(k, c, running), state(k, running.value), k.kernel.features
     inner = c.inner()
-    add_axis(inner, feature.name, feature.size, Way(1, whole(0), whole(padded_size(feature.size))))
+    add_axis(inner, feature.name, feature.count, Way(1, whole(0), whole(padded_size(feature.count))))
     inner.names.clear()
     inner.names.update({n: c.names[n] for r in k.done if (n := r.value.number) in c.names})
-    add_axis(inner, sweep.lane.name, sweep.lane.size, Way(0, BEGIN, BLOCK_LANES))
+    add_axis(inner, sweep.lane.name, sweep.lane.count, Way(0, BEGIN, BLOCK_LANES))
     items = operand(k, inner, item)
     growing = [r.update.growth for r in sweep.running if r.update.growth is not None]
     if any(other is running.value for growth in growing for _, other in growth.others):

@@ -36,7 +36,7 @@ def start(k: Context, c: Block, running: Running) -> None:
     rows, width = whole(1) if running.is_shared else BLOCK_ROWS, 1
     if running.factors is not None:
         assert k.kernel.features is not None
-        width = padded_size(k.kernel.features.size)
+        width = padded_size(k.kernel.features.count)
     dtype = state_dtype(running.value.dtype)
     c.add(Let(name, call("full", rows, whole(width), first(k, c, running.value), dtype=dtype)))
 

@@ -27,7 +27,7 @@ from rewright.optimize.printing.tiles.context import DESCRIPTORS, Block, Context
 from rewright.optimize.printing.tiles.descriptors import load_by_descriptor
 from rewright.optimize.scalars.constants import closed_value, power_of_two
 from rewright.optimize.scalars.expressions import Expression
-from rewright.optimize.scalars.ranges import span
+from rewright.optimize.scalars.ranges import number_span
 from rewright.terms.index import Index, Quotient, Remainder, Variable
 
 
@@ -120,7 +120,7 @@ def index(k: Context, c: Block, place: Index) -> Sum:
         if isinstance(atom, Variable):
             text = value(k, c, k.table.named_integer(atom.name)) if atom.name.startswith("@") else c.places[atom.name]
         elif isinstance(atom, (Quotient, Remainder)) and isinstance(atom.divisor, int):
-            known = span(atom.numerator, k.ranges)
+            known = number_span(atom.numerator, k.ranges)
             if known is None or known[0] < 0:
                 raise RewrightError(
                     f"no Triton for the digit {atom} of an index that may be negative; use target='cpu'"
@@ -143,7 +143,7 @@ def load(k: Context, c: Block, e: Expression) -> Scalar:
     for argument, size in zip(e.arguments, shape, strict=True):
         if argument.op == "constant":
             continue
-        found = span(argument.index, k.ranges) if argument.index is not None else None
+        found = number_span(argument.index, k.ranges) if argument.index is not None else None
         if found is None or found[0] < 0 or found[1] >= size:
             text = value(k, c, argument)
             guards += [call("at_least_zero", text), call("compare_LT", text, whole(size))]

@@ -23,6 +23,7 @@ from rewright.optimize.printing.statements import (
     View,
 )
 from rewright.optimize.printing.wgsl.functions import ELEMENTS, HEADER, TYPES, language
+from rewright.optimize.scalars.expressions import number_of
 
 _COMBINED = {
     "sum": "{0} + {1}",
@@ -55,7 +56,7 @@ def render(function: Function) -> str:
         head = f"@group(0) @binding({number}) var<storage, {access}> t{a.tensor}"
         lines.append(f"{head}: array<{ELEMENTS[a.dtype]}>;  // {a.title}")
     lines += [f"var<private> {b.name}: array<{TYPES[b.dtype]}, {b.count}>;" for b in function.buffers]
-    blocks = -(-function.rows // function.block)
+    blocks = -(-number_of(function.rows) // function.block)
     lines += [
         "@compute @workgroup_size(1)",
         f"fn {function.name}(@builtin(workgroup_id) group: vec3<u32>) {{",

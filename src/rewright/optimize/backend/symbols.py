@@ -1,4 +1,4 @@
-"""Kernels for a graph of AOTAutograd's at all sizes that it keeps open."""
+"""The sizes that a graph of AOTAutograd's keeps open, and arguments of other sizes."""
 
 from __future__ import annotations
 
@@ -8,62 +8,11 @@ from typing import Any
 
 import torch
 
-from rewright.ir.errors import RewrightError
-from rewright.ir.graph import Graph
-from rewright.optimize.backend.captured import Captured
-from rewright.optimize.backend.kernels import Call, Fastest, find_fastest
-from rewright.optimize.sizes.alike import NotAlike, choose_samples
-from rewright.optimize.sizes.fitting import fit_graph, is_at
-from rewright.optimize.sizes.inputs import numbers_of
+from rewright.optimize.sizes.alike import NotAlike
 
 
 @dataclass(frozen=True)
-class Fitted:
-    """A graph with symbols for its sizes, and what is fastest for it."""
-
-    module: torch.fx.GraphModule
-    graph: Graph
-    fastest: Fastest
-
-    @staticmethod
-    def of(module: torch.fx.GraphModule, arguments: Sequence[Any], kind: str, options: Mapping[str, Any]) -> Fitted:
-        """Kernels for all sizes; raises RewrightError where the graph is not one program at all of them."""
-        inputs = _OpenArguments.of(module, arguments)
-        samples = choose_samples(inputs.hints, inputs.taken)
-        graph = fit_graph(samples, lambda sizes: _graph_of(Captured.of(module, inputs.at(sizes))))
-        captured = Captured.of(module, arguments)
-        if not _is_captured(graph, captured):
-            raise NotAlike("at the sizes that it is called with it is another program")
-        fastest = find_fastest(captured, graph, kind, options)
-        if fastest.why:
-            raise RewrightError(fastest.why)
-        return Fitted(module, graph, fastest)
-
-    def call(self, arguments: Sequence[Any]) -> Call | None:
-        """What runs for arguments of some sizes; None where the graph is another program at these."""
-        captured = Captured.of(self.module, arguments)
-        return self.fastest.call(captured) if _is_captured(self.graph, captured) else None
-
-
-def _graph_of(captured: Captured) -> Graph:
-    if captured.graph is None:
-        raise NotAlike("it computes nothing")
-    return captured.graph
-
-
-def _is_captured(graph: Graph, captured: Captured) -> bool:
-    """Whether a graph with symbols is what was captured, at its sizes."""
-    if captured.graph is None or list(captured.graph.inputs) != list(graph.inputs):
-        return False
-    try:
-        sizes = numbers_of(graph, captured.given)
-    except RewrightError:
-        return False
-    return is_at(graph, sizes, captured.graph)
-
-
-@dataclass(frozen=True)
-class _OpenArguments:
+class OpenArguments:
     """The arguments of a graph whose sizes are symbols of PyTorch's."""
 
     arguments: Sequence[Any]
@@ -73,7 +22,7 @@ class _OpenArguments:
     """The sizes that the arguments have, by symbol."""
 
     @staticmethod
-    def of(module: torch.fx.GraphModule, arguments: Sequence[Any]) -> _OpenArguments:
+    def of(module: torch.fx.GraphModule, arguments: Sequence[Any]) -> OpenArguments:
         """Read the symbols, and their numbers; raises NotAlike where one is no size of its own."""
         places = [node for node in module.graph.nodes if node.op == "placeholder"]
         values = [node.meta.get("val") for node in places]
@@ -88,13 +37,13 @@ class _OpenArguments:
                     hints[str(_expression(size))] = int(number)
         if names != set(hints):
             raise NotAlike(f"{sorted(names - set(hints))[0]} is a size of no tensor by itself")
-        return _OpenArguments(arguments, values, hints)
+        return OpenArguments(arguments, values, hints)
 
     @property
     def taken(self) -> set[int]:
         """All numbers among sizes."""
         tensors = [value for value in self.values if isinstance(value, torch.Tensor)]
-        return {size for value in tensors for size in value.shape if isinstance(size, int)}
+        return {int(n) for value in tensors for n in value.shape if not isinstance(n, torch.SymInt)}
 
     def at(self, sizes: Mapping[str, int]) -> list[Any]:
         """Arguments of other sizes, without values."""
@@ -123,4 +72,4 @@ def _expression(size: Any) -> Any:
     return size.node.expr
 
 
-__all__ = ["Fitted"]
+__all__ = ["OpenArguments"]
