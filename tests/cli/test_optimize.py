@@ -46,6 +46,24 @@ def test_code_is_written_and_the_report_is_json(
     assert "torch.exp" in (tmp_path / "out" / "kernels.py").read_text()
 
 
+def test_sizes_stay_symbols(program: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    given = ["optimize", program, "--symbolic", "x=rows,_", "--no-floor", "--explain", "--emit", str(tmp_path)]
+    assert run(given) == 0
+
+    text = capsys.readouterr().out
+    assert "status: proved" in text and "kernel0: grid 1, rows rows" in text and "where rows = 1; rows = 2" in text
+    assert "const long size_rows = sizes[0];" in (tmp_path / "kernels.cpp").read_text()
+    certificate, programs = tmp_path / "certificate.json.gz", [tmp_path / "program.json", tmp_path / "plan.json"]
+    assert run(["audit", str(certificate), "--left", str(programs[0]), "--right", str(programs[1])]) == 0
+
+
+def test_kernels_that_take_sizes_are_not_packaged(
+    program: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["optimize", program, "--symbolic", "x=rows,_", "--no-floor", "--package", str(tmp_path / "out")]) == 3
+    assert "kernels take its sizes; leave these fixed to package it" in capsys.readouterr().err
+
+
 def test_a_wrong_target_is_an_input_error(program: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["optimize", program, "--target", "abacus"]) == 3
     assert "is none of cpu, cuda, torch" in capsys.readouterr().err

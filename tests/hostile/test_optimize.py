@@ -234,6 +234,27 @@ def test_an_index_out_of_range_is_an_error() -> None:
     assert len(fast.notes) == 1 and "reads out of range" in fast.notes[0]
 
 
+WRITES = {
+    "index_put": lambda x, i, u: torch.index_put(x, (i,), u),
+    "index_add": lambda x, i, u: x.index_add(0, i, u),
+    "scatter": lambda x, i, u: x.scatter(0, i[:, None].expand(2, 5), u),
+    "scatter_reduce": lambda x, i, u: x.scatter_reduce(0, i[:, None].expand(2, 5), u, "amax"),
+}
+
+
+@pytest.mark.parametrize("name", WRITES)
+def test_writing_out_of_range_is_an_error(name: str) -> None:
+    """Before, what was written there was left out."""
+    x, places, updates = torch.randn(4, 5), torch.tensor([1, 3]), torch.randn(2, 5)
+    fast = softmax_of(lambda x, i, u: torch.softmax(WRITES[name](x, i, u), -1), (x, places, updates))
+
+    torch.testing.assert_close(fast(x, places, updates), torch.softmax(WRITES[name](x, places, updates), -1))
+    for wrong in (4, -5):
+        with pytest.raises((IndexError, RuntimeError), match="out of"):
+            fast(x, torch.tensor([0, wrong]), updates)
+    assert "writes out of range" in fast.notes[0]
+
+
 @pytest.mark.long
 def test_a_periodic_stencil_has_kernels() -> None:
     """Before, a plan was written with a tensor of 46 rows for one of 24, and the program ran as it was.

@@ -17,7 +17,7 @@ from rewright.cli.outputs import Outputs
 from rewright.cli.programs import Source, check_target
 from rewright.cli.progress import Progress
 from rewright.cli.relations import Relations, check_relations, read_relations
-from rewright.cli.symbols import parse_symbols
+from rewright.cli.symbols import Symbolic, parse_symbols
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 from rewright.ir.placement import RankProgram
@@ -31,10 +31,6 @@ STATUS = {"proved": 0, "refuted": 1, "unknown": 2}
 
 Mesh = Annotated[str | None, typer.Option(metavar="AXES", help="Mesh of ranks: tp=8, or dp=2,tp=4.")]
 Backward = Annotated[bool, typer.Option("--backward", help="Capture the gradients of the loss too.")]
-Symbolic = Annotated[
-    list[str] | None,
-    typer.Option(metavar="NAME=SIZES", help="Keep sizes of an argument as symbols: input_ids=batch,sequence."),
-]
 Jobs = Annotated[int, typer.Option(metavar="N", min=1, help="Capture ranks in this many processes.")]
 Ranks = Annotated[
     str, typer.Option("--ranks", metavar="HOW", help="traced, or run together on real tensors: threads, processes.")

@@ -12,6 +12,7 @@ from rich.console import Console
 
 from rewright.cli.programs import Source
 from rewright.cli.progress import Progress
+from rewright.cli.symbols import Symbolic, parse_symbols
 from rewright.ir.errors import RewrightError
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ def optimize(
     remember: Annotated[
         bool, typer.Option("--remember/--forget", help="Keep the result, and take it from where it was kept.")
     ] = True,
+    symbolic: Symbolic = None,
     package: Annotated[
         Path | None, typer.Option("--package", metavar="DIR", help="Write kernels there that PyTorch alone runs.")
     ] = None,
@@ -53,7 +55,9 @@ def optimize(
     if not budget > 0:
         raise RewrightError(f"--budget {budget:g} is no time; give a number of seconds above zero")
     progress = Progress()
-    graph = Source(progress, guards_queries=True, opaque=True).sequential(program)  # as the Python function captures
+    source = Source(progress, symbols=parse_symbols(symbolic or []) or None, guards_queries=True, opaque=True)
+    source.check_options([program])
+    graph = source.sequential(program)  # as the Python function captures
     with progress.phase("optimize", f"planning {len(graph):,} nodes"):
         found = run(
             graph, target=cast("Any", target), allow=cast("Any", allow), budget=budget, floor=floor, remember=remember

@@ -3,8 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Annotated
+
+import typer
 
 from rewright.ir.errors import RewrightError
+
+Symbolic = Annotated[
+    list[str] | None,
+    typer.Option(metavar="NAME=SIZES", help="Keep sizes of an argument as symbols: input_ids=batch,sequence."),
+]
 
 
 def parse_symbols(texts: Sequence[str]) -> dict[str, dict[int, str]]:

@@ -23,8 +23,6 @@ def domain_document(domain: Domain | None) -> dict[str, Any] | None:
         return None
     conditions: list[list[Any]] = []
     for name, obligation in zip(outputs, domain.obligations, strict=True):
-        node = graph.nodes[obligation.user]
-        what = "divides by zero" if obligation.below is None else "reads out of range"
         part = None if obligation.part is None else list(obligation.part)
-        conditions.append([name, obligation.below, part, f"{node.op.name} at {node.span} {what}"])
+        conditions.append([name, obligation.below, part, obligation.words(graph)])
     return {"manifest": manifest.document, "conditions": conditions}

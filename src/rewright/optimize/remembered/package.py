@@ -10,6 +10,7 @@ from rewright.ir.errors import RewrightError
 from rewright.optimize.remembered import loader
 from rewright.optimize.remembered.entry import FOREIGN_CALLS, calls_of, write_entry
 from rewright.optimize.running import bare
+from rewright.optimize.sizes.runner import FlexibleRunner
 
 if TYPE_CHECKING:
     from rewright.optimize.api import Optimized
@@ -19,6 +20,8 @@ def write_package(found: Optimized, folder: Path) -> list[Path]:
     """Write a package; returns its files. Raises RewrightError where there can be none, or the folder has others."""
     if found.runner is None:
         raise RewrightError(f"there are no kernels to write ({found.reason}); a package is made of kernels")
+    if isinstance(found.runner, FlexibleRunner):
+        raise RewrightError("the kernels take its sizes; leave these fixed to package it")
     if folder.exists() and (not folder.is_dir() or (any(folder.iterdir()) and not (folder / "manifest.json").exists())):
         raise RewrightError(f"{folder} is there and is no package; name a new folder")
     if unknown := calls_of(found) & FOREIGN_CALLS:

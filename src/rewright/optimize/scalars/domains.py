@@ -14,8 +14,10 @@ import torch
 from rewright import ops
 from rewright.analysis.values import facts_of
 from rewright.frontends.torch.eager.operators import TORCH, constant, library
-from rewright.ir.graph import Graph, Node
+from rewright.ir.dims import Dim
+from rewright.ir.graph import Graph
 from rewright.optimize.running.bare import holds
+from rewright.optimize.scalars.expressions import number_of
 
 
 @dataclass(frozen=True)
@@ -28,6 +30,12 @@ class Obligation:
     """None for a divisor. For indices the size; of a vector of several, for one of them."""
     part: tuple[int, int] | None = None
     """The axis of index vectors, and which of them."""
+
+    def words(self, graph: Graph) -> str:
+        """What goes wrong where it does not hold."""
+        node = graph.nodes[self.user]
+        indexed = "writes out of range" if isinstance(node.op, ops.Scatter) else "reads out of range"
+        return f"{node.op.name} at {node.span} {'divides by zero' if self.below is None else indexed}"
 
 
 @dataclass(frozen=True)
@@ -71,9 +79,7 @@ class Domain:
                 values[position] = found.to(device=device, dtype=TORCH[node.type.dtype])
         for obligation in self.obligations:
             if not holds(values[obligation.position], obligation.below, obligation.part):
-                node = self.graph.nodes[obligation.user]
-                what = "divides by zero" if obligation.below is None else "reads out of range"
-                return f"{node.op.name} at {node.span} {what}: the original program ran"
+                return f"{obligation.words(self.graph)}: the original program ran"
         return ""
 
 
@@ -82,24 +88,31 @@ def _obligations(graph: Graph, position: int) -> list[Obligation]:
     if isinstance(node.op, (ops.Divide, ops.Remainder)) and node.type.dtype.is_integer:
         return [Obligation(node.operands[1], position)]
     if isinstance(node.op, ops.Gather):
-        return _indices(graph, node, position, node.operands[0], node.op.slice_sizes)
+        windows = dict(enumerate(node.op.slice_sizes))
+        return _indices(graph, position, node.op.start_index_map, windows, node.op.index_vector_dim)
+    if isinstance(node.op, ops.Scatter):
+        axes = node.op.window_axes(graph.nodes[node.operands[0]].type.rank)
+        updates = graph.nodes[node.operands[2]].type.shape
+        windows = {axis: updates[place] for axis, place in zip(axes, node.op.update_window_dims, strict=True)}
+        return _indices(graph, position, node.op.scatter_dims_to_operand_dims, windows, node.op.index_vector_dim)
     return []
 
 
-def _indices(graph: Graph, node: Node, position: int, operand: int, sizes: Sequence[object]) -> list[Obligation]:
-    assert isinstance(node.op, ops.Gather)
+def _indices(
+    graph: Graph, position: int, axes: Sequence[int], windows: Mapping[int, Dim], vector: int
+) -> list[Obligation]:
+    """What index vectors have to be, where windows of some sizes, else of one element, begin at them."""
+    operand, indices = graph.nodes[position].operands[:2]
     shape = graph.nodes[operand].type.shape
-    indices = node.operands[1]
-    vector = node.op.index_vector_dim
     is_vector = vector < graph.nodes[indices].type.rank
     return [
         Obligation(
             indices,
             position,
-            int(str(shape[axis])) - int(str(sizes[axis])) + 1,
+            number_of(shape[axis]) - number_of(windows.get(axis, 1)) + 1,
             (vector, number) if is_vector else None,
         )
-        for number, axis in enumerate(node.op.start_index_map)
+        for number, axis in enumerate(axes)
     ]
 
 
