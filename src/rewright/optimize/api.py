@@ -33,10 +33,11 @@ from rewright.optimize.running.checked import Checked
 from rewright.optimize.running.execution import Runner
 from rewright.optimize.running.targets import Printed, Target
 from rewright.optimize.scalars.domains import Domain
-from rewright.optimize.sizes.inputs import SizedDomain, numbers_of
+from rewright.optimize.sizes.inputs import BySizes, SizedDomain, numbers_of
 from rewright.optimize.sizes.runner import FlexibleRunner
 from rewright.proof.certificate import Certificate
 
+GraphCall = Callable[[Mapping[str, torch.Tensor]], dict[str, torch.Tensor]]
 HINT = 256
 """The size that a symbol stands for where no example says one."""
 
@@ -77,6 +78,8 @@ class Optimized:
     """What a call runs: ``kernels``, ``eager`` for the original program, or ``inductor`` for what that makes of it."""
     compiled: Callable[..., Any] | None = None
     """What Inductor made of the program, where that runs."""
+    by_peer: BySizes[GraphCall] | None = None
+    """A graph as it was fastest without kernels, at each tuple of sizes."""
     entry: Entry | None = None
     """Where it was remembered from; then there is no plan, and what was said of it is in files."""
 
@@ -137,10 +140,22 @@ class Optimized:
         with torch.no_grad():
             if why := self.domain.violation(inputs):
                 raise RewrightError(why)
-            given = given_tensors(self.captured, inputs)
-            if self.compiled is None:
-                self.compiled = graph_by(self.runs, self.captured, given, self.device or CPU)
-            return dict(zip(self.captured.outputs, self.compiled(*given), strict=True))
+            if self.by_peer is None:
+                self.by_peer = BySizes(self.captured, partial(self._graph_by_peer, self.captured))
+            return self.by_peer.at(inputs)(inputs)
+
+    def _graph_by_peer(self, captured: Graph, sizes: Mapping[str, int]) -> GraphCall:
+        """The graph at some sizes, by what was fastest."""
+        graph = with_sizes(captured, sizes)
+        found: list[Callable[..., Any]] = [] if self.compiled is None or sizes else [self.compiled]
+
+        def call(inputs: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+            given = given_tensors(graph, inputs)
+            if not found:
+                found.append(graph_by(self.runs, graph, given, self.device or CPU))
+            return dict(zip(graph.outputs, found[0](*given), strict=True))
+
+        return call
 
     def run(self, inputs: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
         """The outputs by name, from inputs by name; raises RewrightError where there are no kernels."""
@@ -316,6 +331,8 @@ def _capture(
 ) -> Graph:
     """The graph of a program; operators without a lowering are opaque calls in it."""
     if isinstance(program, Graph):
+        if dynamic:
+            raise RewrightError("a graph says itself which of its sizes are symbols; leave dynamic out")
         return program
     return capture(program, args, kwargs, dynamic=dynamic, guards_queries=True, opaque=True)
 

@@ -32,6 +32,10 @@ def halves(x: torch.Tensor) -> torch.Tensor:
     return x[: x.shape[0] // 2]
 
 
+def listed(x: torch.Tensor) -> torch.Tensor:
+    return x * torch.tensor([1.0, 2.0, 3.0, float(x.shape[0])])
+
+
 def smallest(x: torch.Tensor) -> torch.Tensor:
     return x[: min(x.shape[0], 40)] * 2
 
@@ -56,7 +60,7 @@ def test_a_program_with_counts_is_one_graph_at_all_sizes(function: Function) -> 
     assert all(is_at(graph, {"s": size}, captures(function)({"s": size})) for size in (2, 3, 40, 1000))
 
 
-@pytest.mark.parametrize("function", [halves, scaled])
+@pytest.mark.parametrize("function", [halves, scaled, listed])
 def test_sizes_that_are_no_polynomials_are_told(function: Function) -> None:
     with pytest.raises(NotAlike):
         fit_graph(SAMPLES, captures(function))

@@ -12,7 +12,8 @@ import torch
 import torch.nn.functional as F
 
 import rewright as rw
-from rewright.ir.errors import RewrightError
+from rewright.ir.errors import RewrightError, TypeMismatch
+from rewright.ir.graph import Graph
 from rewright.optimize.api import Optimized
 from rewright.optimize.calls import dispatch
 from rewright.optimize.printing.loops import packing
@@ -208,6 +209,56 @@ def test_the_plain_target_has_one_plan_too() -> None:
     assert fast.notes == []
 
 
+def test_a_program_of_no_other_size_is_tested_at_that_of_the_example(monkeypatch: pytest.MonkeyPatch) -> None:
+    from rewright.optimize.sizes import making
+
+    real = making.with_sizes
+
+    def only_nine(graph: Graph, sizes: Mapping[str, int]) -> Graph:
+        if sizes["rows"] != 9:
+            raise TypeMismatch("there are not nine rows")
+        return real(graph, sizes)
+
+    monkeypatch.setattr(making, "with_sizes", only_nine)
+    fast = optimized(mean_of_rows, normal(9, 6), x={0: "rows"})
+
+    assert fast.checked is not None and fast.checked.reason.endswith("where rows = 9")
+
+
+def test_a_program_that_is_too_large_to_be_tested_has_a_plan_for_the_example(monkeypatch: pytest.MonkeyPatch) -> None:
+    from rewright.optimize.sizes import making
+
+    monkeypatch.setattr(making, "MOST_OF_ALL", 20)
+    fast = rw.optimize(
+        mean_of_rows, (normal(9, 6),), target="cpu", dynamic={"x": {0: "rows"}}, floor=False, remember=False
+    )
+
+    assert fast.status == "proved"
+    assert "elements, too many to test kernels that take its sizes" in fast.notes[0]
+
+
+@pytest.mark.parametrize("runs", ["eager", "kernels"])
+def test_what_is_fastest_is_so_at_all_sizes(runs: str) -> None:
+    graph = rw.capture(mean_of_rows, (normal(9, 6),), dynamic={"x": {0: "rows"}})
+    by_name = rw.optimize(graph, target="cpu", floor=["eager"], remember=False)
+    by_place = rw.optimize(
+        mean_of_rows, (normal(9, 6),), target="cpu", dynamic={"x": {0: "rows"}}, floor=["eager"], remember=False
+    )
+    by_name.runs = by_place.runs = runs
+
+    for rows in (9, 3, 200):
+        x = normal(rows, 6)
+        torch.testing.assert_close(tuple(by_name(x=x).values()), mean_of_rows(x))
+        torch.testing.assert_close(by_place(x), mean_of_rows(x))
+
+
+def test_a_graph_says_itself_what_changes() -> None:
+    graph = rw.capture(mean_of_rows, (normal(9, 6),))
+    fast = rw.optimize(graph, target="torch", dynamic={"x": {0: "rows"}})
+
+    assert "a graph says itself which of its sizes are symbols" in fast.notes[0]
+
+
 def test_kernels_that_fail_on_numbers_are_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
     from rewright.optimize.sizes import making
 
@@ -217,7 +268,9 @@ def test_kernels_that_fail_on_numbers_are_not_used(monkeypatch: pytest.MonkeyPat
         return tuple(replace(source, text=source.text.replace("1.0 /", "1.5 /")) for source in real(*given))
 
     monkeypatch.setattr(making, "print_sources", wrong)
-    fast = rw.optimize(mean_of_rows, (normal(9, 6),), target="cpu", dynamic={"x": {0: "rows"}}, floor=False)
+    fast = rw.optimize(
+        mean_of_rows, (normal(9, 6),), target="cpu", dynamic={"x": {0: "rows"}}, floor=False, remember=False
+    )
 
     assert "kernels failed where rows = 1" in fast.notes[0]
     torch.testing.assert_close(fast(normal(9, 6)), mean_of_rows(normal(9, 6)))

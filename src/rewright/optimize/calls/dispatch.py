@@ -27,7 +27,7 @@ from rewright.optimize.calls.repeat import Repeat
 from rewright.optimize.calls.results import UPDATED, Place, Results, update_inputs
 from rewright.optimize.calls.tensors import describe
 from rewright.optimize.sizes.fitting import is_at
-from rewright.optimize.sizes.inputs import numbers_of
+from rewright.optimize.sizes.inputs import Shapes, numbers_of
 
 LOOKS = 4
 """So many kinds of calls of the same sizes, beside the first, are looked at, each by a capture; the original program
@@ -36,7 +36,6 @@ SIZES = 64
 """For so many tuples of sizes kinds of calls are known; then those of the oldest are forgotten."""
 CAPTURING = threading.RLock()
 """Captures change what PyTorch's modules mean while they last: one at a time."""
-Shapes = tuple[torch.Size | None, ...]
 Capture = Callable[[Sequence[Any], Mapping[str, Any]], Graph]
 Run = Callable[[Mapping[str, torch.Tensor]], dict[str, torch.Tensor]]
 

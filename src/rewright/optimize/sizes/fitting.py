@@ -61,6 +61,8 @@ def _add(builder: GraphBuilder, samples: Samples, nodes: Sequence[Node], made: S
     values = [splat(node.op) for node in nodes]
     if None not in values and any(repr(value) != repr(values[0]) for value in values):
         return _add_number(builder, number, nodes, cast("Sequence[float]", values))
+    if any(ops.is_table(node.op) and repr(node.op) != repr(first.op) for node in nodes):
+        raise NotAlike("at other sizes the program has other tables of values")
     op = cast("Operator", merge([node.op for node in nodes], number))
     if isinstance(op, ops.Input):
         builder.span = first.span

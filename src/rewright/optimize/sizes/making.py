@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
-from rewright.ir.errors import RewrightError
+from rewright.ir.errors import RewrightError, TypeMismatch
 from rewright.ir.graph import Graph
 from rewright.ir.sizes import size_symbols, with_sizes
 from rewright.optimize.floor.timings import OURS
@@ -22,6 +22,7 @@ from rewright.optimize.running.checked import Checked
 from rewright.optimize.running.checking import check
 from rewright.optimize.running.execution import Runner
 from rewright.optimize.running.targets import Printed, Target
+from rewright.optimize.scalars.expressions import number_of
 from rewright.optimize.sizes.counting import fold_counts
 from rewright.optimize.sizes.plans import plan_at, symbolic_plan
 from rewright.optimize.sizes.runner import FlexibleRunner
@@ -33,7 +34,9 @@ if TYPE_CHECKING:
 SMALL, SOME, LARGE = (1, 1, 1), (2, 3, 5), (71, 1031)
 """Sizes that kernels are tested at: one element, less than a tile, and for one symbol at a time more than one tile."""
 MOST = 1 << 18
-"""Elements of the largest tensor at such sizes; the smallest sizes are tested however large the rest is."""
+"""Elements of the largest tensor at such sizes; the first ones are tested however large the rest is, up to"""
+MOST_OF_ALL = 1 << 26
+"""elements of all tensors: half a gigabyte in float64."""
 
 
 def find_kernels(
@@ -68,7 +71,7 @@ def find_kernels(
         found.reason = f"the plan is not proved ({trust.reason}); allow='tested' uses it all the same"
         return
     started = time.monotonic()
-    tests = _Tests(captured) if verify else None
+    tests = _Tests(captured, hints) if verify else None
     found.runner = _runner(found, plan, target, tests)
     if tests is not None:
         found.checked = tests.done
@@ -101,28 +104,38 @@ def _runner(found: Optimized, plan: Plan, target: Target, tests: _Tests | None) 
         if tests is not None:
             tests.run(FlexibleRunner(plan, lambda sizes: kernels.runner(plan, sizes)))
 
-    has_guards = any(source.guards for source in sources)
-    variants = Variants(plan, [partial(build, True), *([partial(build, False)] if has_guards else [])])
-    variants.first()
-    return FlexibleRunner(plan, variants)
+    kinds = (True, False) if any(source.guards for source in sources) else (True,)
+    return FlexibleRunner(plan, Variants(plan, [partial(build, is_guarded) for is_guarded in kinds]))
 
 
 class _Tests:
-    """A program at small sizes, against which kernels are tested before they run."""
+    """A program at small sizes, against which kernels are tested before they run; at those of an example for want.
 
-    def __init__(self, captured: Graph) -> None:
+    Raises RewrightError where it is too large to be computed in float64.
+    """
+
+    def __init__(self, captured: Graph, hints: Mapping[str, int]) -> None:
         symbols = size_symbols(captured)
-        self.done = Checked(True, 0.0, "not run on numbers: it is defined at no small sizes")
+        self.done = Checked(False, 0.0, "not run on numbers")
         self.graphs: list[tuple[str, Graph]] = []
         some = dict(zip(symbols, SOME, strict=False))
         tuples = [dict(zip(symbols, SMALL, strict=False)), some]
         for sizes in [*tuples, *({**some, name: size} for size in LARGE for name in symbols)]:
             try:
-                graph = with_sizes(captured, sizes)
-            except RewrightError:  # a program need not be for all sizes
+                self._add(sizes, with_sizes(captured, sizes))
+            except TypeMismatch:  # a program need not be for all sizes
                 continue
-            if not self.graphs or max(int(str(node.type.size())) for node in graph.nodes) <= MOST:
-                self.graphs.append((", ".join(f"{name} = {n}" for name, n in sizes.items()), graph))
+        if not self.graphs:
+            self._add(hints, with_sizes(captured, hints))
+
+    def _add(self, sizes: Mapping[str, int], graph: Graph) -> None:
+        """Test at these sizes, where the program is small there or is tested at no others."""
+        counts = [number_of(node.type.size()) for node in graph.nodes]
+        if self.graphs and max(counts) > MOST:
+            return
+        if sum(counts) > MOST_OF_ALL:
+            raise RewrightError(f"it has {sum(counts):,} elements, too many to test kernels that take its sizes")
+        self.graphs.append((", ".join(f"{name} = {n}" for name, n in sizes.items()), graph))
 
     def run(self, runner: FlexibleRunner) -> None:
         """Run kernels on numbers; raises RewrightError where they are wrong."""

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 
 import torch
 
-from rewright.ir.errors import RewrightError
 from rewright.optimize.planning.plan import Plan
 from rewright.optimize.running.execution import Runner
 from rewright.optimize.sizes.inputs import BySizes
@@ -28,10 +27,7 @@ class FlexibleRunner:
 
     def at(self, inputs: Mapping[str, torch.Tensor]) -> Runner:
         """The runner for inputs of these sizes."""
-        try:
-            return self.runners.at(inputs)
-        except ValueError as error:
-            raise RewrightError(str(error)) from None
+        return self.runners.at(inputs)
 
     def replaced(self, change: Callable[[Runner], Runner], made: frozenset[str]) -> FlexibleRunner:
         """The same, with some parts of each runner computed otherwise, and these outputs by them."""

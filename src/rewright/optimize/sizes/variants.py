@@ -65,27 +65,24 @@ def compile_sources(plan: Plan, sources: Sequence[Source], check: Callable[[Comp
 
 
 class Variants:
-    """Kernels of a plan for several kinds of sizes: later ones are compiled where the guards of those before fail."""
+    """Kernels of a plan for several kinds of sizes: later ones are compiled where the guards of those before fail.
+
+    What cannot be built, or is wrong, is not tried again. Raises RewrightError where the first ones are so.
+    """
 
     def __init__(self, plan: Plan, builds: Sequence[Callable[[], Compiled]]) -> None:
-        self.plan, self.builds = plan, builds
-        self.built: list[Compiled] = []
+        self.plan, self.waiting = plan, list(builds)
+        self.built = [self.waiting.pop(0)()]
         self.lock = threading.RLock()
-
-    def first(self) -> None:
-        """Build what is tried first; raises RewrightError where it cannot be built, or is wrong."""
-        with self.lock:
-            self.built = self.built or [self.builds[0]()]
 
     def __call__(self, sizes: Sizes) -> Runner:
         """The plan at some sizes; raises RewrightError where no kernels are for these."""
         with self.lock:
-            for number, build in enumerate(self.builds):
-                if number == len(self.built):
-                    self.built.append(build())
-                if self.built[number].take(sizes):
-                    return self.built[number].runner(self.plan, sizes)
-        raise RewrightError(f"there are no kernels for {', '.join(f'{n} = {s}' for n, s in sizes.items())}")
+            while not (found := [kernels for kernels in self.built if kernels.take(sizes)]):
+                if not self.waiting:
+                    raise RewrightError(f"there are no kernels for {', '.join(f'{n} = {s}' for n, s in sizes.items())}")
+                self.built.append(self.waiting.pop(0)())
+        return found[0].runner(self.plan, sizes)
 
 
 def _with(launch: Launch, sizes: torch.Tensor) -> Launch:
