@@ -32,8 +32,8 @@ _PLAIN = (0, 1, -1)
 """Numbers that mean themselves."""
 _Key = tuple[DType, Values, Shape]
 _MOST_WAYS = 12
-_SECONDS = 0.6
-"""Seconds of CPU for the proof of one scheme; most take a few hundredths of one."""
+_SHARE = 0.2
+"""The share of all seconds that the proof of one scheme may take; most take a few hundredths of a second."""
 _MOST_SIZES = 3
 _MOST_NODES = 120
 
@@ -43,27 +43,27 @@ def generalise(left: Graph, right: Graph, seconds: float = 3.0) -> Scheme | None
 
     Tried are all sizes that may be free; none that an equation relates to others; then none of one equation.
     """
-    started = time.process_time()
+    started, most = time.process_time(), _SHARE * seconds
     sides = canonical(left, right)
     if any(len(graph.nodes) > _MOST_NODES for graph in sides):
         return None
     shared = _shared_names(sides)
     related = _place(sides, shared)[0].related()
-    widest = _first_proved(_schemes(sides, shared, ()), started + 0.4 * seconds)
+    widest = _first_proved(_schemes(sides, shared, ()), started + 0.4 * seconds, most)
     if widest is not None or not related:
         return widest
-    narrow = _first_proved(_schemes(sides, shared, related), started + 0.8 * seconds)
+    narrow = _first_proved(_schemes(sides, shared, related), started + 0.8 * seconds, most)
     if narrow is not None and len(related) > 1:
         for group in related:
             found = _first_proved(
-                _schemes(sides, shared, (group,)), min(time.process_time() + _SECONDS, started + seconds)
+                _schemes(sides, shared, (group,)), min(time.process_time() + most, started + seconds), most
             )
             if found is not None:
                 return found
     return narrow
 
 
-def _first_proved(schemes: Iterable[Scheme], deadline: float) -> Scheme | None:
+def _first_proved(schemes: Iterable[Scheme], deadline: float, most: float) -> Scheme | None:
     for scheme in schemes:
         rest = deadline - time.process_time()
         if rest <= 0:
@@ -72,7 +72,7 @@ def _first_proved(schemes: Iterable[Scheme], deadline: float) -> Scheme | None:
             claim = scheme.rule.claim()
         except RewrightError:
             continue
-        if prove(claim, min(rest, _SECONDS)).status == "proved":
+        if prove(claim, min(rest, most)).status == "proved":
             return scheme
     return None
 

@@ -92,7 +92,7 @@ def test_one_example_gives_a_rule_for_all_sizes(
     make: Callable[..., Sides], example: tuple[float, ...], other: tuple[float, ...]
 ) -> None:
     prover = Prover()
-    scheme = prover.generalise(*make(*example), 6.0)
+    scheme = prover.generalise(*make(*example), 60.0)
     assert scheme is not None
     assert scheme.is_general
     assert prover.proves(*make(*other))
