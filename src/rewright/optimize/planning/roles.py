@@ -10,9 +10,12 @@ from rewright.optimize.kernel import Kernel, Loop, Product, Running, Store, Swee
 from rewright.optimize.online.derive import derive, helpers, product_of, products, with_helpers
 from rewright.optimize.online.update import Update
 from rewright.optimize.scalars.expressions import Expression, Table, unreduced_parts, walk
+from rewright.optimize.scalars.simplify import as_index
 
 FEATURE_LIMIT = 512
 """The widest accumulator that a kernel keeps for a row."""
+ROWS = 16
+"""More rows than these may be others, if these are side by side in memory."""
 SMALL = 64
 """Reductions of this many elements may be computed anew for every row."""
 
@@ -175,7 +178,16 @@ class _Arranger:
             candidates = {v for v in every if all(v in free for free in shared)} or every
         if not candidates:
             return None
-        return max(sorted(candidates), key=lambda v: self.job.sizes[v])
+        if self.inner:
+            return max(sorted(candidates), key=lambda v: self.job.sizes[v])
+        beside = self.side_by_side()
+        return max(sorted(candidates), key=lambda v: (min(self.job.sizes[v], ROWS), v in beside, self.job.sizes[v]))
+
+    def side_by_side(self) -> set[str]:
+        """The loops along which neighbours in memory are read."""
+        loads = [e for e in walk(*(s.value for s in self.job.stores)) if e.op == "load" and e.arguments]
+        places = [as_index(e.arguments[-1]) for e in loads]
+        return {str(atom) for place in places if place is not None for atom, step in place.terms if step == 1}
 
     def other_loops(self, rows: str | None) -> tuple[str | None, str | None]:
         """The feature loop and the lane that is stored along, if there are such."""

@@ -42,6 +42,8 @@ class Context:
     tiling: Tiling
     has_inverses: bool = True
     """Whether a quotient may be a product with an inverse that is computed once, which is rounded twice."""
+    is_across: bool = False
+    """Whether rows are the innermost loop."""
     scopes: Scopes = field(default_factory=Scopes)
     ranges: dict[str, Span] = field(default_factory=dict[str, Span])
     """First and last value of every loop index."""

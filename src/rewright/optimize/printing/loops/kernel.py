@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from rewright.ir.dims import at_most
 from rewright.ir.graph import Graph
 from rewright.ir.sizes import size_symbols
 from rewright.ir.types import DType
@@ -11,6 +12,7 @@ from rewright.optimize.kernel import Kernel, Sweep
 from rewright.optimize.phases import Variants, Work, variants
 from rewright.optimize.printing.arguments import arguments
 from rewright.optimize.printing.loops.context import BEGIN, COLUMNS, FIRST, ROW, ROWS, Context, Tiling, padded_size
+from rewright.optimize.printing.loops.interchange import interchanged, runs_across
 from rewright.optimize.printing.loops.packing import pack_left
 from rewright.optimize.printing.loops.rows import bind_state, enter_row, simpler, tile_condition
 from rewright.optimize.printing.loops.scopes import Scope
@@ -37,10 +39,14 @@ from rewright.optimize.printing.statements import (
 )
 from rewright.optimize.scalars.expressions import Table
 
+VECTOR = 16
+"""Elements of the widest vectors of floats: fewer rows are no innermost loop."""
+
 
 def lower(graph: Graph, table: Table, kernel: Kernel, tiling: Tiling | None = None, prefix: str = "") -> Function:
     """A kernel as loops; ``prefix`` is put before its name."""
-    k = Context(graph, table, kernel, tiling or choose_tiling(kernel))
+    is_across = runs_across(kernel) and (tiling is not None or _fills_vectors(kernel))
+    k = Context(graph, table, kernel, tiling or choose_tiling(kernel), is_across=is_across)
     k.ranges.update({loop.name: (0, loop.size - 1) for loop in kernel.grid})
     k.ranges[k.kernel.row.name] = (0, k.kernel.row.size - 1)
     if kernel.features:
@@ -69,8 +75,15 @@ def lower(graph: Graph, table: Table, kernel: Kernel, tiling: Tiling | None = No
 
 
 def choose_tiling(kernel: Kernel) -> Tiling:
-    """Tiles of products fit the first cache; rows of elementwise work are long and few."""
+    """Tiles of products fit the first cache; rows of elementwise work are long and few, or many and short."""
+    if runs_across(kernel) and _fills_vectors(kernel):
+        return Tiling(128, 64)
     return Tiling(48, 64) if kernel.has_products else Tiling(8, 1024)
+
+
+def _fills_vectors(kernel: Kernel) -> bool:
+    """Whether rows may be as many as a vector has elements, and so the innermost loop."""
+    return at_most(VECTOR, kernel.row.size) is not False
 
 
 def _sweep(k: Context, sweep: Sweep) -> None:
@@ -167,4 +180,4 @@ def _finals(k: Context) -> None:
                     if is_wide[store.tensor]:
                         loop.add(put(k, store, store.value))
             row.add(Loop("f", whole(feature.size), loop.body, reductions=()))
-    k.scopes.here.add(Loop("r", ROWS, row.body))
+    k.scopes.here.add(*(interchanged(k, row.body) if k.is_across else (Loop("r", ROWS, row.body),)))

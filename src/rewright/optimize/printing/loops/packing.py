@@ -209,7 +209,7 @@ def hoist_values(
         if is_fixed(e) and feature not in e.free and any(x.op in COSTLY for x in walk(e)):
             places[e.number] = Element(k.buffer("lane", lanes, k.computed(e.dtype)), COLUMN)
             body.add(fill(k, [lane_counter(sweep)], e, places[e.number]))
-        elif e.op == "load" and not is_state(e) and _runs_across(k, e, lane):
+        elif e.op == "load" and not k.is_across and not is_state(e) and _runs_across(k, e, lane):
             places[e.number] = element_at(
                 k.buffer("across", k.block * lanes, k.computed(e.dtype)), (ROW, lanes), COLUMN
             )

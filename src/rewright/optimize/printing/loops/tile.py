@@ -9,6 +9,7 @@ from rewright.ir.types import DType
 from rewright.optimize.kernel import Running, Sweep
 from rewright.optimize.phases import Work, new_estimates, overlap, phases
 from rewright.optimize.printing.loops.context import BEGIN, COLUMN, COLUMNS, ROW, ROWS, Context
+from rewright.optimize.printing.loops.interchange import interchanged
 from rewright.optimize.printing.loops.packing import Factors, hoist_values, pack_tile, product
 from rewright.optimize.printing.loops.rows import enter_row
 from rewright.optimize.printing.loops.scopes import Scope
@@ -68,7 +69,7 @@ def lowered_tile(k: Context, sweep: Sweep, work: Work, lanes: int, left: Mapping
         with k.scopes.block(k.kernel.row.name) as row:
             enter_row(k, row)
             _run_phases(k, tile, row)
-        body.add(Loop("r", ROWS, row.body))
+        body.add(*(interchanged(k, row.body) if k.is_across else (Loop("r", ROWS, row.body),)))
         for running, _ in work.bodies:
             if running.value.number in weights:
                 _add_features(k, body, tile, running.value.number)
@@ -110,7 +111,8 @@ def _run_phases(k: Context, tile: Tile, row: Scope) -> None:
                 for store, e in tile.work.stores:
                     loop.add(put(k, store, e))
             for e in keep:
-                saved[e.number] = Element(k.buffer("kept", tile.lanes, k.computed(e.dtype)), COLUMN)
+                memory = k.buffer("kept", tile.lanes * (k.block if k.is_across else 1), k.computed(e.dtype))
+                saved[e.number] = element_at(memory, ROW, (COLUMN, k.block)) if k.is_across else Element(memory, COLUMN)
                 loop.add(Assign(saved[e.number], value(k, e)))
         row.add(Loop("c", COLUMNS, loop.body, reductions=tuple(reductions)))
         for running in phase:
