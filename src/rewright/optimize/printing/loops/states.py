@@ -72,8 +72,7 @@ def partial(
     assert running.value.bound is not None
     number, kind = running.value.number, running.value.bound.kind
     part, is_flag = f"part{number}", running.value.dtype is DType.BOOL
-    is_short = at_most(sweep.lane.size, SHORT) is True and not k.is_across
-    is_wide = kind == "sum" and state_dtype(k, running) is DType.F64 and is_short
+    is_wide = kind == "sum" and state_dtype(k, running) is DType.F64 and at_most(sweep.lane.size, SHORT) is True
     dtype = DType.I32 if is_flag else DType.F64 if is_wide else k.computed(running.value.dtype)
     row.add(Let(part, writer(k).first(running.value), dtype, changes=True))
     lowered = value(k, body)
