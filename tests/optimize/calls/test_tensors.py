@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
 
 import rewright as rw
-from rewright.optimize.calls.tensors import state_names
+from rewright.optimize.calls.asking import Asking
 from tests.optimize.programs import normal
 
 
@@ -17,7 +18,7 @@ def with_gradient(x: torch.Tensor) -> torch.Tensor:
 
 
 def with_offset(x: torch.Tensor) -> torch.Tensor:
-    return torch.softmax(x, -1) * (x.storage_offset() + 1)
+    return torch.softmax(x, -1) * float(x.storage_offset() + 1)
 
 
 def with_version(x: torch.Tensor) -> torch.Tensor:
@@ -73,7 +74,7 @@ def test_a_tensor_in_another_state_is_another_call(
     found = rw.optimize(program, (x,), target="torch", floor=False, verify=False, remember=False)
     first = rw.optimize(program, (y,), target="torch", floor=False, verify=False, remember=False)
 
-    assert found.status == "proved" and first.status == "fallback" and "may read" in first.reason
+    assert found.status == "proved" and first.status == "fallback" and "the program reads" in first.reason
     for given in (x, y, x, y):
         torch.testing.assert_close(found(given), program(given))
         torch.testing.assert_close(first(given), program(given))
@@ -86,7 +87,47 @@ def test_what_no_code_reads_does_not_matter() -> None:
     assert found.status == "proved" and not found.notes
 
 
-def test_state_is_what_neither_type_nor_values_tell() -> None:
-    assert state_names(["shape", "T", "softmax", "_version", "grad", "is_inference", "unheard_of"]) == (
-        *("_version", "grad", "is_inference"),
-    )
+def aligned(x: torch.Tensor) -> torch.Tensor:
+    """As libraries ask for the alignment of memory, on versions of PyTorch that need it."""
+    return torch.softmax(x, -1) * (1.0 if torch.__version__ > "1" or x.data_ptr() % 16 == 0 else 2.0)
+
+
+def test_what_is_not_asked_does_not_matter_where_code_names_it() -> None:
+    found = rw.optimize(aligned, (normal(4, 8),), target="torch", floor=False, verify=False, remember=False)
+    assert found.status == "proved"
+
+
+def by_text(x: torch.Tensor) -> torch.Tensor:
+    return torch.softmax(x, -1) * (getattr(x, "storage" + "_offset")() + 1)
+
+
+def under_a_mode(x: torch.Tensor) -> torch.Tensor:
+    hidden: Any = torch
+    with hidden._C.DisableTorchFunction():
+        return torch.softmax(x, -1) * float(x.storage_offset() + 1)
+
+
+@pytest.mark.parametrize("program", [by_text, under_a_mode])
+def test_no_question_is_hidden(program: Callable[[torch.Tensor], torch.Tensor]) -> None:
+    found = rw.optimize(program, (normal(4, 8),), target="torch", floor=False, verify=False, remember=False)
+    for given in (part(), normal(4, 8), part()):
+        torch.testing.assert_close(found(given), program(given))
+
+
+def test_asking_tells_attributes_and_methods_from_operations() -> None:
+    x = normal(4, 8)
+    with Asking() as asking:
+        _ = x.shape, x.T, x.softmax(-1), x._version, x.grad, x.is_inference(), torch.is_inference(x), x.numel()
+    assert asking.names == {"_version", "grad", "is_inference"}
+
+
+def subscribed(x: torch.Tensor) -> torch.Tensor:
+    given: Any = x
+    given.register_hook(print)
+    return torch.softmax(x, -1)
+
+
+def test_an_unheard_of_question_is_refused() -> None:
+    x = normal(4, 8).requires_grad_()
+    found = rw.optimize(subscribed, (x,), target="torch", floor=False, verify=False, remember=False)
+    assert found.status == "fallback"

@@ -146,3 +146,17 @@ def test_a_maximum_of_something_running_is_not_followed() -> None:
     a = Algebra()
 
     assert derive(a.table, "maximum", a.f("subtract", a.values[1], a.maximum), LANE, [a.maximum]) is None
+
+
+@pytest.mark.parametrize(("kind", "dtype"), [("sum", DType.I32), ("product", DType.F32), ("or", DType.BOOL)])
+def test_what_is_no_extremum_and_no_sum_of_reals_is_not_followed(kind: str, dtype: DType) -> None:
+    """As a count is which says where a row's group starts: ``where(lane == count, x, 0)`` needs a pass of its own."""
+    a = Algebra()
+    flag = a.f("compare_LE", a.values[0], a.constant)
+    counted = a.table.reduce(Bound(kind, LANE, 8), flag if dtype is DType.BOOL else a.f(f"convert_{dtype.value}", flag))
+    chosen = counted if dtype is DType.BOOL else a.f("compare_EQ", counted, a.table.constant(3, dtype))
+    body = a.f("select", chosen, a.values[1], a.number(0.0))
+
+    assert derive(a.table, "sum", body, LANE, [counted]) is None
+    alone = derive(a.table, "sum", body, LANE, [])
+    assert alone is not None and not alone.depends

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import gc
 import sys
-from collections.abc import Generator
+from collections.abc import Collection, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import BuiltinFunctionType, CodeType, FrameType
 from typing import Any
+
+from rewright.optimize.calls.asking import Asking
+from rewright.optimize.calls.tensors import can_ask, is_told
 
 _OF_TORCH = (
     "torchgen",
@@ -55,6 +58,8 @@ class Ran:
     """The code that a program ran, with the globals that it sees."""
 
     codes: dict[int, tuple[CodeType, dict[str, Any]]] = field(default_factory=dict[int, Any])
+    asked: tuple[str, ...] = ()
+    """What it asked tensors for beside their values, as :class:`Asking` names it; filled in once it ran."""
     unknown: str = ""
     """The first called function whose dependencies are unknown."""
 
@@ -74,6 +79,14 @@ class Ran:
             found.update(code.co_names)
             found.update(text for text in code.co_consts if isinstance(text, str))
         return frozenset(found)
+
+    def asks(self, names: Collection[str]) -> None:
+        """What it asked tensors for."""
+        unseen = self.names if "DisableTorchFunction" in self.names else ()
+        self.asked = tuple(sorted(n for n in {*names, *unseen} if can_ask(n) and not is_told(n)))
+        odd = sorted(n for n in names if not can_ask(n))
+        if odd and not self.unknown:
+            self.unknown = f"it asks a tensor for {odd[0]}, of which nothing says what it depends on"
 
     def note(self, frame: FrameType, called: str, package: str) -> None:
         """A function that the program itself calls."""
@@ -116,14 +129,19 @@ def recording(ran: Ran) -> Generator[None]:
                 ran.note(frame, getattr(argument, "__name__", ""), package)
 
     collects = gc.isenabled()
+    asking = Asking()
     gc.disable()  # what is deleted meanwhile runs code of its own
-    sys.setprofile(profile)
     try:
-        yield
+        with asking:
+            sys.setprofile(profile)
+            try:
+                yield
+            finally:
+                sys.setprofile(before)
     finally:
-        sys.setprofile(before)
         if collects:
             gc.enable()
+        ran.asks(asking.names)
 
 
 def _package(function: object) -> str:

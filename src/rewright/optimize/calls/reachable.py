@@ -27,7 +27,7 @@ import torch
 
 from rewright.optimize.calls.ran import Ran, is_installed
 from rewright.optimize.calls.snapshot import MISSING, Held, Snapshot, entries_of
-from rewright.optimize.calls.tensors import describe, other_tensor, state_names, state_of
+from rewright.optimize.calls.tensors import describe, other_tensor, state_of
 
 MOST = 300_000
 """Objects that are looked at; a program that reaches more is not known."""
@@ -98,7 +98,7 @@ class Walker:
     def __init__(self, ran: Ran, names: Mapping[int, str], marks: bool = True) -> None:
         self.ran, self.names, self.marks, self.state = ran, names, marks, State()
         self._read = ran.names
-        self._asked = state_names(ran.names)
+        self._asked = ran.asked
         self._asks_by_text = bool(self._read & {"getattr", "vars", "__dict__", "attrgetter", "eval", "exec"})
         self._seen: dict[int, str] = {}
         self._kept: list[Any] = []
@@ -183,7 +183,7 @@ class Walker:
             self._waiting.append((f"{path}.__dict__", marks))
 
     def _state_of(self, path: str, value: torch.Tensor) -> None:
-        """What the code may read of an input beside its values; stand-ins have a state of their own."""
+        """What the code reads of an input beside its values; stand-ins have a state of their own."""
         asked = self._asked if self.marks else ()
         if not asked:
             return

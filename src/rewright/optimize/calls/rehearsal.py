@@ -20,7 +20,7 @@ from rewright.ir.errors import CaptureError, RewrightError
 from rewright.optimize.calls.ran import Ran, recording
 from rewright.optimize.calls.reachable import State
 from rewright.optimize.calls.results import Results
-from rewright.optimize.calls.tensors import state_names, state_of
+from rewright.optimize.calls.tensors import state_of
 
 Look = Callable[[Ran, Mapping[int, str], Mapping[str, Any]], State]
 """What a program reaches, of what it ran, the names of tensors by their ``id``, and its arguments by name."""
@@ -94,12 +94,12 @@ def _twice(rehearsal: _Rehearsal, look: Look) -> Rehearsed:
 
 
 def _refuse_states(inputs: Mapping[str, torch.Tensor], ran: Ran) -> None:
-    """Raise CaptureError where the code may read of an input what its stand-in, and so the capture, does not have."""
-    mode, asked = new_mode(), state_names(ran.names)
+    """Raise CaptureError where the code reads of an input what its stand-in, and so the capture, does not have."""
+    mode, asked = new_mode(), ran.asked
     for name, value in inputs.items() if asked else ():
         for (what, own), (_, other) in zip(state_of(value, asked), state_of(as_fake(value, mode), asked), strict=True):
             if own != other:
-                raise CaptureError(f"the program may read {name}.{what}, which a capture does not have; pass it")
+                raise CaptureError(f"the program reads {name}.{what}, which a capture does not have; pass it")
 
 
 def _stand_in(mode: FakeTensorMode, tensor: torch.Tensor) -> FakeTensor | None:

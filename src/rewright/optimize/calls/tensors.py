@@ -11,8 +11,18 @@ from typing import Any, cast
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
 
-_TOLD = frozenset({"shape", "dtype", "device", "layout", "requires_grad", "T", "mT", "H", "mH", "real", "imag", "data"})
-"""What :func:`describe` says, and tensors of the same values, laid out or taken apart otherwise."""
+_TOLD = frozenset(
+    {
+        *("shape", "dtype", "device", "layout", "requires_grad", "T", "mT", "H", "mH", "real", "imag", "data"),
+        *("size", "stride", "dim", "ndimension", "numel", "nelement", "element_size", "get_device", "dim_order"),
+        *("is_contiguous", "is_floating_point", "is_complex", "is_signed", "is_neg", "is_conj", "is_same_size"),
+        *("is_storage", "is_tensor", "result_type", "can_cast", "get_default_dtype", "requires_grad_", "type"),
+        *("__len__", "__bool__", "__int__", "__float__", "__index__", "__complex__", "__contains__", "__setitem__"),
+        *("item", "tolist", "equal", "allclose", "is_nonzero", "einsum", "broadcast_shapes", "has_names"),
+        *("__repr__", "__str__", "__format__", "__hash__", "__dlpack_device__", "dense_dim", "sparse_dim"),
+    }
+)
+"""What gives what :func:`describe` says, or values, which a stand-in has not, or tensors of the same values."""
 _MEMORY: Mapping[str, Callable[[Any], object]] = {
     "storage_offset": lambda t: t.storage_offset(),
     "is_inference": lambda t: t.is_inference(),
@@ -32,17 +42,21 @@ def describe(value: torch.Tensor) -> tuple[Any, ...]:
     return type(value), tuple(value.shape), strides, value.dtype, str(value.device), str(value.layout), marks
 
 
-def state_names(names: Collection[str]) -> tuple[str, ...]:
-    """Of the names in a program's code those that may tell of a tensor what ``describe`` does not."""
-    return tuple(sorted(n for n in names if n in _MEMORY or _is_state(n)))
+def is_told(name: str) -> bool:
+    """Whether what a tensor gives under a name follows from its values and what ``describe`` says."""
+    return name in _TOLD
+
+
+def can_ask(name: str) -> bool:
+    """Whether :func:`state_of` can ask any tensor for it."""
+    return name in _MEMORY or _is_attribute(name)
 
 
 @cache
-def _is_state(name: str) -> bool:
+def _is_attribute(name: str) -> bool:
     """Whether a name is an attribute of all tensors, and no method of theirs."""
     found = inspect.getattr_static(torch.Tensor, name, None)
-    kinds = (property, types.GetSetDescriptorType, types.MemberDescriptorType)
-    return isinstance(found, kinds) and name not in _TOLD and not name.startswith("__")
+    return isinstance(found, (property, types.GetSetDescriptorType, types.MemberDescriptorType))
 
 
 def state_of(value: torch.Tensor, names: Collection[str]) -> tuple[tuple[str, object], ...]:
@@ -72,4 +86,4 @@ def other_tensor(value: torch.Tensor, names: Collection[str]) -> str:
     return next((name for name, found in state_of(value, names) if isinstance(found, tuple)), "")
 
 
-__all__ = ["describe", "other_tensor", "state_names", "state_of"]
+__all__ = ["can_ask", "describe", "is_told", "other_tensor", "state_of"]

@@ -19,7 +19,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
-from rewright.optimize.online.estimates import estimates, sub_products
+from rewright.optimize.online.estimates import estimates, is_float_sum, sub_products
 from rewright.optimize.online.growing import Factors, growth, growth_of_estimates
 from rewright.optimize.online.resetting import reset
 from rewright.optimize.online.update import Estimate, Update
@@ -99,6 +99,8 @@ def derived(table: Table, kind: str, body: Expression, lane: str, running: Colle
     if (found := reset(table, kind, rest, lane, running)) is not None:
         return Update(rest, depends, tuple(map(table.renewed, depends)), finish=finish, reset=found)
     extrema = tuple(e for e in depends if e.bound is not None and e.bound.kind in ("maximum", "minimum"))
+    if not all(e in extrema or is_float_sum(e) for e in depends):
+        return None  # a count, a product or a truth value moves in a way that nothing here describes
     if kind != "sum" or any(contains(e.arguments[0], other) for e in extrema for other in running):
         return None  # what follows another value goes both ways, and has not the neutral element only at the start
     if extrema == depends:
@@ -241,7 +243,7 @@ def _ends_undefined(table: Table, factor: Expression, extremum: Expression) -> b
 
 def _bodies(table: Table, lane: str, running: Collection[Expression]) -> list[tuple[Expression, Expression]]:
     """The sums among running values, each with what its state is the sum of."""
-    sums = [e for e in running if e.bound is not None and e.bound.kind == "sum" and e.dtype.is_float]
+    sums = [e for e in running if is_float_sum(e)]
     return [(e, _invariant(table, _apart(table, e.arguments[0], lane), lane)[0]) for e in sums]
 
 

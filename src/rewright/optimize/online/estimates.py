@@ -21,7 +21,7 @@ Rest = Callable[[Expression], tuple[Expression, Expression | None]]
 
 def estimates(table: Table, body: Expression, running: Collection[Expression], rest: Rest) -> list[Estimate] | None:
     """The estimates that a body is made of, in order; None where it reads a sum of the pass in another way."""
-    sums = [e for e in running if e.bound is not None and e.bound.kind == "sum" and e.dtype.is_float]
+    sums = [e for e in running if is_float_sum(e)]
     found: dict[int, Estimate] = {}
     for leaf in _leaves(body, sums):
         estimate = _estimate(table, leaf, sums, running, rest)
@@ -29,6 +29,11 @@ def estimates(table: Table, body: Expression, running: Collection[Expression], r
             return None
         found[leaf.number] = estimate
     return list(found.values())
+
+
+def is_float_sum(e: Expression) -> bool:
+    """Whether a value is a sum of real numbers, which an estimate can be made of."""
+    return e.bound is not None and e.bound.kind == "sum" and e.dtype.is_float
 
 
 def _leaves(body: Expression, sums: Collection[Expression]) -> Iterator[Expression]:

@@ -1,0 +1,49 @@
+"""What a program asks tensors for, beside operations on them, seen while it runs.
+
+``x.data_ptr() % 16`` asks for an address, ``x.grad`` for another tensor, ``x.shape`` for what every call knows anyway.
+The same code on the same facts asks the same, so what one run asks for is all that a call depends on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, cast
+
+import torch
+from torch.overrides import TorchFunctionMode
+
+from rewright.optimize.calls.tensors import is_told
+
+_ACCESSORS = ("__get__", "__set__", "__delete__")
+
+
+class Asking(TorchFunctionMode):
+    """Notes the names of attributes and methods that give no tensor and tell more than ``describe`` does."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.names: set[str] = set()
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        result = func(*args, **(kwargs or {}))
+        name, owner = getattr(func, "__name__", ""), getattr(func, "__self__", None)
+        if name in _ACCESSORS:  # an attribute may be another tensor
+            name, result_tells = getattr(owner, "__name__", ""), True
+        else:
+            result_tells = _has_tensors((*args, *(kwargs or {}).values())) and not _has_tensors((result,))
+        if result_tells and not is_told(name):
+            self.names.add(name)
+        return result
+
+
+def _has_tensors(values: Iterable[Any]) -> bool:
+    """Whether some are tensors, or lists of some."""
+    return any(
+        _has_tensors(cast("Iterable[Any]", v)) if isinstance(v, (tuple, list)) else isinstance(v, torch.Tensor)
+        for v in values
+    )
+
+
+__all__ = ["Asking"]
