@@ -131,3 +131,12 @@ def test_an_unheard_of_question_is_refused() -> None:
     x = normal(4, 8).requires_grad_()
     found = rw.optimize(subscribed, (x,), target="torch", floor=False, verify=False, remember=False)
     assert found.status == "fallback"
+
+
+def branching(x: torch.Tensor) -> torch.Tensor:
+    return torch.softmax(x, -1) if x.sum() > 0 else x
+
+
+def test_what_stops_a_run_is_told_with_the_line_of_the_program() -> None:
+    found = rw.optimize(branching, (normal(4, 8),), target="torch", floor=False, verify=False, remember=False)
+    assert found.status == "fallback" and "stopped at test_tensors.py:" in found.reason

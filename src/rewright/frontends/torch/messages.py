@@ -34,7 +34,12 @@ _NO_META = frozenset({"UnsupportedOperatorException", "UnsupportedFakeTensorExce
 
 
 def is_library(code: CodeType) -> bool:
-    """Whether a frame belongs to PyTorch, to this frontend or to a wrapper, so that the user's line is further out."""
+    """Whether a frame belongs to PyTorch, to this frontend or to a wrapper, so that the user's line is further out.
+
+    A mode, whoever wrote it, stands between an operator and the line that calls it.
+    """
+    if code.co_name in ("__torch_function__", "__torch_dispatch__"):
+        return True
     return code.co_filename in _WRAPPERS or code.co_filename.startswith((TORCH_ROOT, OWN_ROOT, "<"))
 
 
