@@ -1,4 +1,4 @@
-"""Local and global views of tensors that may be DTensors, and parameters that stand for other ones."""
+"""Local and global views of tensors that may be DTensors, and tensors that stand for other ones."""
 
 from __future__ import annotations
 
@@ -6,7 +6,11 @@ from typing import Any, cast
 
 import torch
 from torch import nn
+from torch._subclasses.fake_tensor import FakeTensor
 from torch.distributed.tensor import DTensor
+
+_WITH_ATTRIBUTES = (torch.Tensor, FakeTensor, DTensor)
+"""Buffers are plain tensors with an attribute that says so."""
 
 
 def local(value: torch.Tensor) -> torch.Tensor:
@@ -45,6 +49,20 @@ def parameter_like(old: nn.Parameter, value: torch.Tensor) -> nn.Parameter:
         for hook in _values(table):
             register(hook)
     return new
+
+
+def stand_in(old: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
+    """A tensor with this value, and with the class and the attributes of another one.
+
+    Programs ask ``isinstance(x, nn.Parameter)`` and read what somebody set (``x.scale``). What is not copied is the
+    state of a subclass, which is none of a plain tensor's.
+    """
+    if isinstance(old, nn.Parameter):
+        return parameter_like(old, value)
+    if type(old) in _WITH_ATTRIBUTES:
+        attributes: dict[str, Any] = {k: v for k, v in vars(old).items() if k not in vars(value)}
+        vars(value).update(attributes)
+    return value
 
 
 def version(value: torch.Tensor, held: torch.Tensor) -> int:

@@ -49,7 +49,7 @@ from rewright.frontends.torch.overwriting import NotingOverwriting
 from rewright.frontends.torch.owners import Owners, first_names
 from rewright.frontends.torch.replicated import notes_of
 from rewright.frontends.torch.spans import SourceRecorder
-from rewright.frontends.torch.tensors import from_local, local, parameter_like, spec_of, version
+from rewright.frontends.torch.tensors import from_local, local, parameter_like, spec_of, stand_in, version
 from rewright.frontends.torch.traced import TracedProgram
 from rewright.frontends.torch.waiting import Waits, log
 from rewright.frontends.torch.wrappers import refusing_wrappers
@@ -251,13 +251,14 @@ class Tracing:
         for name, dims in self.dynamic.items():
             derive_symbols(every[name], dims)
         trained = {n: parameter_like(p, every[n]) for n, p in self.parameters.items() if n in every}
-        given = {n: every[n] for n in self.given}
-        given |= {n: given[n].detach().requires_grad_() for n in self._differentiable()}
+        given = {n: stand_in(value, every[n]) for n, value in self.given.items()}
+        plain = [n for n in self._differentiable() if not isinstance(given[n], nn.Parameter)]
+        given |= {n: stand_in(self.given[n], given[n].detach().requires_grad_()) for n in plain}
         exchanged: Tensors = {**every, **trained, **given}
         held = {n: local(t) for n, t in exchanged.items()}
         before = {n: version(t, held[n]) for n, t in exchanged.items()}
         parameters = {n: trained[first] for n, first in self.canonical.items()}
-        buffers = {n: every[first] for n, first in self.canonical_buffer.items()}
+        buffers = {n: stand_in(self.buffers[first], every[first]) for n, first in self.canonical_buffer.items()}
         remembered: Tensors = {}
         with self.owners.substitute(parameters, buffers), self._optimize(parameters, every, remembered):
             self._execute(given, {**trained, **{n: given[n] for n in self._differentiable()}})

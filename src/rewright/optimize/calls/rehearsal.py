@@ -14,7 +14,7 @@ from rewright.frontends.torch.fakes import as_fake, compiling, new_mode
 from rewright.frontends.torch.flexible import dense_attention
 from rewright.frontends.torch.messages import capture_error
 from rewright.frontends.torch.names import replace
-from rewright.frontends.torch.tensors import parameter_like
+from rewright.frontends.torch.tensors import parameter_like, stand_in
 from rewright.frontends.torch.trace import Tracing, quiet, title
 from rewright.ir.errors import CaptureError, RewrightError
 from rewright.optimize.calls.ran import Ran, recording
@@ -44,15 +44,15 @@ class _Rehearsal(Tracing):
         """Run, and stay as the program leaves things; gives what is returned, the inputs and the arguments."""
         fakes = {name: as_fake(value, mode) for name, value in self.inputs.items()}
         trained = {n: parameter_like(p, fakes[n]) for n, p in self.parameters.items() if n in fakes}
-        given = {n: fakes[n].requires_grad_(self.given[n].requires_grad) for n in self.given}
+        given = {n: stand_in(v, fakes[n]).requires_grad_(v.requires_grad) for n, v in self.given.items()}
         parameters = {n: trained[first] for n, first in self.canonical.items()}
-        buffers = {n: fakes[first] for n, first in self.canonical_buffer.items()}
+        buffers = {n: stand_in(self.buffers[first], fakes[first]) for n, first in self.canonical_buffer.items()}
         positional = {name: replace(name, value, given) for name, value in self._positional()}
         kwargs = {name: replace(name, value, given) for name, value in self.kwargs.items()}
         with quiet(), compiling(), dense_attention(), torch.no_grad(), self.owners.substitute(parameters, buffers):
             with mode, nullcontext() if ran is None else recording(ran):
                 returned: Any = self.target(*positional.values(), **kwargs)
-            yield returned, {**fakes, **trained}, positional | kwargs
+            yield returned, {**fakes, **trained, **given}, positional | kwargs
 
 
 def rehearse(target: Any, args: Sequence[Any], kwargs: Mapping[str, Any], look: Look) -> Rehearsed:
