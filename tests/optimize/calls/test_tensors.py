@@ -107,7 +107,19 @@ def under_a_mode(x: torch.Tensor) -> torch.Tensor:
         return torch.softmax(x, -1) * float(x.storage_offset() + 1)
 
 
-@pytest.mark.parametrize("program", [by_text, under_a_mode])
+def passed_on(x: torch.Tensor, function: Callable[[torch.Tensor], torch.Tensor]) -> torch.Tensor:
+    """As functions of PyTorch are that modes see, and that call what they are given."""
+    given: Any = torch.overrides
+    if given.has_torch_function((x,)):
+        return given.handle_torch_function(passed_on, (x,), x, function)
+    return function(x)
+
+
+def in_a_callback(x: torch.Tensor) -> torch.Tensor:
+    return torch.softmax(x, -1) * passed_on(x, lambda y: y * 0.0 + float(y.storage_offset() + 1))
+
+
+@pytest.mark.parametrize("program", [by_text, under_a_mode, in_a_callback])
 def test_no_question_is_hidden(program: Callable[[torch.Tensor], torch.Tensor]) -> None:
     found = rw.optimize(program, (normal(4, 8),), target="torch", floor=False, verify=False, remember=False)
     for given in (part(), normal(4, 8), part()):
@@ -121,16 +133,13 @@ def test_asking_tells_attributes_and_methods_from_operations() -> None:
     assert asking.names == {"_version", "grad", "is_inference"}
 
 
-def subscribed(x: torch.Tensor) -> torch.Tensor:
-    given: Any = x
-    given.register_hook(print)
-    return torch.softmax(x, -1)
+def with_text(x: torch.Tensor) -> torch.Tensor:
+    return torch.softmax(x, -1) * (2.0 if len(repr(x)) > 10_000 else 1.0)
 
 
 def test_an_unheard_of_question_is_refused() -> None:
-    x = normal(4, 8).requires_grad_()
-    found = rw.optimize(subscribed, (x,), target="torch", floor=False, verify=False, remember=False)
-    assert found.status == "fallback"
+    found = rw.optimize(with_text, (normal(4, 8),), target="torch", floor=False, verify=False, remember=False)
+    assert found.status == "fallback" and "it asks a tensor for __repr__" in found.reason
 
 
 def branching(x: torch.Tensor) -> torch.Tensor:
@@ -140,3 +149,12 @@ def branching(x: torch.Tensor) -> torch.Tensor:
 def test_what_stops_a_run_is_told_with_the_line_of_the_program() -> None:
     found = rw.optimize(branching, (normal(4, 8),), target="torch", floor=False, verify=False, remember=False)
     assert found.status == "fallback" and "stopped at test_tensors.py:" in found.reason
+
+
+def by_identity(x: torch.Tensor) -> torch.Tensor:
+    return torch.softmax(x, -1) * float(hash(x) % 7)
+
+
+def test_an_identity_is_another_one_in_each_call() -> None:
+    found = rw.optimize(by_identity, (normal(4, 8),), target="torch", floor=False, verify=False, remember=False)
+    assert found.status == "fallback" and "calls builtins.hash" in found.reason

@@ -18,22 +18,31 @@ _ACCESSORS = ("__get__", "__set__", "__delete__")
 
 
 class Asking(TorchFunctionMode):
-    """Notes the names of attributes and methods that give no tensor and tell more than ``describe`` does."""
+    """Notes the names of attributes and methods that give no tensor and tell more than ``describe`` does.
+
+    A function of PyTorch that it passes on runs without it: what code of the program does in there is not seen.
+    """
 
     def __init__(self) -> None:
         super().__init__()
         self.names: set[str] = set()
+        self.is_away = False
+        """Whether such a function runs now."""
 
     def __torch_function__(
         self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
-        result = func(*args, **(kwargs or {}))
+        self.is_away = True
+        try:
+            result = func(*args, **(kwargs or {}))
+        finally:
+            self.is_away = False
         name, owner = getattr(func, "__name__", ""), getattr(func, "__self__", None)
         if name in _ACCESSORS:  # an attribute may be another tensor
-            name, result_tells = getattr(owner, "__name__", ""), True
+            name, asks = getattr(owner, "__name__", "an attribute"), True
         else:
-            result_tells = _has_tensors((*args, *(kwargs or {}).values())) and not _has_tensors((result,))
-        if result_tells and not is_told(name):
+            asks = _has_tensors((*args, *(kwargs or {}).values())) and not _has_tensors((result,))
+        if asks and not is_told(name):
             self.names.add(name)
         return result
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import sys
-from collections.abc import Collection, Generator
+from collections.abc import Collection, Generator, Iterable
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -48,7 +48,9 @@ PURE = frozenset(
     }
 )
 """Packages whose functions give what their arguments make of them; of another one nothing is known."""
-IMPURE = frozenset({"input", "open", "print", "id", "breakpoint", "is_grad_enabled", "is_inference_mode_enabled"})
+IMPURE = frozenset(
+    {"input", "open", "print", "id", "hash", "breakpoint", "is_grad_enabled", "is_inference_mode_enabled"}
+)
 """Functions of these packages that do more: they ask, tell, or look at what a capture sets."""
 _IMPORTS = "<frozen importlib._bootstrap>"
 
@@ -60,6 +62,8 @@ class Ran:
     codes: dict[int, tuple[CodeType, dict[str, Any]]] = field(default_factory=dict[int, Any])
     asked: tuple[str, ...] = ()
     """What it asked tensors for beside their values, as :class:`Asking` names it; filled in once it ran."""
+    unseen: set[int] = field(default_factory=set[int])
+    """Its own code that ran where its questions were not seen."""
     unknown: str = ""
     """The first called function whose dependencies are unknown."""
 
@@ -74,15 +78,12 @@ class Ran:
     @cached_property
     def names(self) -> frozenset[str]:
         """The names and texts that occur in it, once it ran: what it may read by a name."""
-        found: set[str] = set()
-        for code, _ in self.own:
-            found.update(code.co_names)
-            found.update(text for text in code.co_consts if isinstance(text, str))
-        return frozenset(found)
+        return _names(code for code, _ in self.own)
 
     def asks(self, names: Collection[str]) -> None:
-        """What it asked tensors for."""
-        unseen = self.names if "DisableTorchFunction" in self.names else ()
+        """What it asked tensors for; what its code names, where that ran unseen."""
+        hidden = "DisableTorchFunction" in self.names
+        unseen = self.names if hidden else _names(self.codes[key][0] for key in self.unseen)
         self.asked = tuple(sorted(n for n in {*names, *unseen} if can_ask(n) and not is_told(n)))
         odd = sorted(n for n in names if not can_ask(n))
         if odd and not self.unknown:
@@ -97,6 +98,14 @@ class Ran:
         self.unknown = f"it calls {package}.{called} at {where}, which depends on, or does, more than it is given"
 
 
+def _names(codes: Iterable[CodeType]) -> frozenset[str]:
+    found: set[str] = set()
+    for code in codes:
+        found.update(code.co_names)
+        found.update(text for text in code.co_consts if isinstance(text, str))
+    return frozenset(found)
+
+
 def is_installed(name: object) -> bool:
     """Whether a module is of a package that does not change."""
     return str(name).partition(".")[0] in INSTALLED
@@ -106,6 +115,7 @@ def is_installed(name: object) -> bool:
 def recording(ran: Ran) -> Generator[None]:
     """Record what runs inside of the block on this thread."""
     codes, own, before, importing = ran.codes, set[int](), sys.getprofile(), 0
+    asking = Asking()
 
     def profile(frame: FrameType, event: str, argument: object) -> None:
         nonlocal importing
@@ -121,6 +131,8 @@ def recording(ran: Ran) -> Generator[None]:
                 codes[key] = code, frame.f_globals
                 if not is_installed(frame.f_globals.get("__name__")):
                     own.add(key)
+            if asking.is_away and key in own:
+                ran.unseen.add(key)
             if key not in own and outer is not None and id(outer.f_code) in own:
                 ran.note(outer, code.co_name, str(frame.f_globals.get("__name__")))
         elif event == "c_call" and id(frame.f_code) in own:
@@ -129,7 +141,6 @@ def recording(ran: Ran) -> Generator[None]:
                 ran.note(frame, getattr(argument, "__name__", ""), package)
 
     collects = gc.isenabled()
-    asking = Asking()
     gc.disable()  # what is deleted meanwhile runs code of its own
     try:
         with asking:

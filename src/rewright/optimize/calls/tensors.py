@@ -16,13 +16,15 @@ _TOLD = frozenset(
         *("shape", "dtype", "device", "layout", "requires_grad", "T", "mT", "H", "mH", "real", "imag", "data"),
         *("size", "stride", "dim", "ndimension", "numel", "nelement", "element_size", "get_device", "dim_order"),
         *("is_contiguous", "is_floating_point", "is_complex", "is_signed", "is_neg", "is_conj", "is_same_size"),
-        *("is_storage", "is_tensor", "result_type", "can_cast", "get_default_dtype", "requires_grad_", "type"),
-        *("__len__", "__bool__", "__int__", "__float__", "__index__", "__complex__", "__contains__", "__setitem__"),
-        *("item", "tolist", "equal", "allclose", "is_nonzero", "einsum", "broadcast_shapes", "has_names"),
-        *("__repr__", "__str__", "__format__", "__hash__", "__dlpack_device__", "dense_dim", "sparse_dim"),
+        *("type", "__class__", "result_type", "__len__", "__setitem__"),
+        *("item", "tolist", "equal", "allclose", "is_nonzero", "__contains__"),
+        *("__bool__", "__int__", "__float__", "__index__", "__complex__"),
     }
 )
-"""What gives what :func:`describe` says, or values, which a stand-in has not, or tensors of the same values."""
+"""What follows from what :func:`describe` says, gives tensors of the same values, or asks stand-ins for values.
+
+These have none but of constants, and raise.
+"""
 _MEMORY: Mapping[str, Callable[[Any], object]] = {
     "storage_offset": lambda t: t.storage_offset(),
     "is_inference": lambda t: t.is_inference(),

@@ -27,10 +27,11 @@ def prepare_with_places(graph: Graph) -> tuple[Graph, dict[int, int]]:
             raise RewrightError(
                 f"{node.op.name} at {node.span} needs other ranks; optimize what one rank computes between them"
             )
-    live = graph.live()
+    live, users, returned = graph.live(), graph.users(), set(graph.outputs.values())
     for position in sorted(live):
         node = graph.nodes[position]
-        if 0 in node.type.shape and not all(_joins(graph, user) for user in graph.users()[position]):
+        is_left_out = position not in returned and all(_joins(graph, user) for user in users[position])
+        if 0 in node.type.shape and not is_left_out:
             raise RewrightError(
                 f"{node.op.name} at {node.span} has no elements ({node.type}): there is nothing to fuse"
             )
