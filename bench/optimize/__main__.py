@@ -24,7 +24,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = _options(arguments)
     task = "scan" if options.scan else "gradients" if options.backward else "times"
     size = "large" if options.large else "tiny" if options.tiny else "full"
-    run = Run(task, size, options.peers, options.rounds, options.budget, options.threads)
+    run = Run(task, size, options.peers, options.rounds, options.budget, options.threads, options.device)
     families = ["models"] if options.large and options.families is None else options.families
     wanted = [(p, dtype) for p in chosen(families, options.programs) for dtype in options.dtypes]
     if options.backward:
@@ -33,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     found: list[Row] = []
 
     def cells() -> Iterator[Sequence[str]]:
-        for row in rows(run, wanted, options.json, options.resume):
+        for row in rows(run, wanted, options.json, options.resume, options.workers):
             found.append(row)
             yield table.scanned(row) if options.scan else table.columns(row, options.peers, options.clock)
 
@@ -58,6 +58,8 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     add("--rounds", type=int, default=9, help="turns of each peer")
     add("--budget", type=float, default=240.0, help="seconds by the clock for each program")
     add("--threads", type=int, help="of each program; by default as many as the machine has")
+    add("--device", default="cpu", help="where programs run, such as cuda")
+    add("--workers", type=int, default=1, help="programs at a time; with more than one, times mean little")
     add("--clock", choices=("wall", "best wall", "cpu", "best cpu"), default="wall", help="median or best, by which")
     add("--json", type=Path, help="a file that every row is added to, as a line")
     add("--resume", action="store_true", help="take the rows that this file has from it")

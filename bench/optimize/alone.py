@@ -27,7 +27,13 @@ ROOT = Path(__file__).parents[2]
 TASK = (sys.executable, "-W", "ignore", "-m", "bench.optimize.task")
 
 
-def alone(asked: Asked, seconds: float, threads: int | None = None, command: Sequence[str] = TASK) -> Row:
+def alone(
+    asked: Asked,
+    seconds: float,
+    threads: int | None = None,
+    command: Sequence[str] = TASK,
+    variables: Mapping[str, str] | None = None,
+) -> Row:
     """The row of a task; ``ended`` says how its process ended where that was not by itself.
 
     Args:
@@ -35,8 +41,9 @@ def alone(asked: Asked, seconds: float, threads: int | None = None, command: Seq
         seconds: by the clock; then the process and all that it has started are ended.
         threads: of PyTorch and of OpenMP.
         command: what is started; the file of notes, and what is asked as JSON, are its last arguments.
+        variables: of its environment, beside those of this process.
     """
-    variables = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
+    variables = {**os.environ, **(variables or {}), "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
     if threads is not None:
         variables["OMP_NUM_THREADS"] = str(threads)
     with tempfile.TemporaryDirectory() as folder:

@@ -7,14 +7,24 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import torch
+
 Call = Callable[[], Any]
 
 
 def timed(call: Call) -> tuple[float, float]:
     """Milliseconds by the clock and of the processor, all threads of it, that one call takes."""
+    wait()
     wall, cpu = time.perf_counter(), time.process_time()
     call()
+    wait()
     return 1e3 * (time.perf_counter() - wall), 1e3 * (time.process_time() - cpu)
+
+
+def wait() -> None:
+    """Until a GPU, where there is one, has done what was asked of it."""
+    if torch.cuda.is_available():
+        torch.cuda.synchronize()
 
 
 def in_turns(

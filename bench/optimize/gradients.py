@@ -1,4 +1,4 @@
-"""Forward and gradient of one program: eager, Inductor, and ``torch.compile(backend="rewright")``."""
+"""Forward and gradient of one program: eager, Inductor, and ``torch.compile(backend=backend)``."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from bench.optimize.notes import Notes
 from bench.optimize.peers import ALONE
 from bench.optimize.program import Built, Function, Program
 from bench.optimize.times import Wanted
+from rewright.optimize.backend import backend
 
 Tensors = list[torch.Tensor]
 
@@ -24,8 +25,8 @@ def measure(notes: Notes, program: Program, wanted: Wanted) -> None:
     """Note times of a step, and errors of its gradients against float64."""
     ends = time.monotonic() + wanted.seconds
     notes.doing("making the program")
-    built = program.build(1.0, wanted.dtype, wanted.size)
-    said = _listening()
+    built = program.build(1.0, wanted.dtype, wanted.size, wanted.device)
+    said = listening()
     steps: dict[str, Callable[[], Tensors]] = {}
     for peer in (p for p in _MAKERS if p in wanted.peers):
         notes.doing(f"the first step of {peer}")
@@ -53,7 +54,7 @@ def measure(notes: Notes, program: Program, wanted: Wanted) -> None:
 _MAKERS: Mapping[str, Callable[[Function], Function]] = {
     "eager": lambda function: function,
     "inductor": lambda function: torch.compile(function, dynamic=False),
-    ALONE: lambda function: torch.compile(function, dynamic=False, backend="rewright"),
+    ALONE: lambda function: torch.compile(function, dynamic=False, backend=backend),
 }
 
 
@@ -88,14 +89,15 @@ def _weights(results: Sequence[torch.Tensor]) -> Tensors:
     return [row.view(r.shape) for row, r in zip(rows, results, strict=True)]
 
 
-def _listening() -> _Said:
-    said, log = _Said(), logging.getLogger("rewright.optimize")
+def listening() -> Said:
+    """What the backend says from now on."""
+    said, log = Said(), logging.getLogger("rewright.optimize")
     log.setLevel(logging.INFO)
     log.addHandler(said)
     return said
 
 
-class _Said(logging.Handler):
+class Said(logging.Handler):
     """What the backend says of its graphs."""
 
     def __init__(self) -> None:

@@ -84,9 +84,20 @@ class Program:
     make: Build
     backward: bool
 
-    def build(self, scale: float = 1.0, dtype: torch.dtype = torch.float32, size: Size = "full") -> Built:
-        """The function and its arguments; the same numbers in every call, rounded to the dtype."""
-        return self.make(Draw(scale, dtype, size))
+    def build(
+        self, scale: float = 1.0, dtype: torch.dtype = torch.float32, size: Size = "full", device: str = "cpu"
+    ) -> Built:
+        """The function and its arguments; the same numbers in every call and on every device, rounded to the dtype."""
+        with torch.device("cpu"):
+            built = self.make(Draw(scale, dtype, size))
+        return built if device == "cpu" else _on(device, built)
+
+
+def _on(device: str, built: Built) -> Built:
+    """The program where its arguments and its module are on a device; other forms of it stay where they are made."""
+    function = built.function.to(device) if isinstance(built.function, torch.nn.Module) else built.function
+    exact = built.exact.to(device) if isinstance(built.exact, torch.nn.Module) else built.exact
+    return Built(function, tuple(a.to(device) if isinstance(a, torch.Tensor) else a for a in built.args), exact=exact)
 
 
 def programs(family: str, *, forward: Sequence[Build] = (), backward: Sequence[Build] = ()) -> tuple[Program, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from bench.optimize.alone import alone
 from bench.optimize.program import Program
 
 Row = dict[str, Any]
-KEY = ("task", "program", "dtype", "size", "peers", "threads")
+KEY = ("task", "program", "dtype", "size", "peers", "threads", "device")
 STARTING = 30.0
 """Seconds of a process before its own budget begins: Python, PyTorch, and the libraries of models."""
 
@@ -27,6 +28,7 @@ class Run:
     rounds: int
     seconds: float
     threads: int | None
+    device: str = "cpu"
 
     def row(self, program: Program, dtype: str) -> Row:
         """The row of a program, from a process of its own."""
@@ -35,19 +37,27 @@ class Run:
         return own | alone(asked, STARTING + self.seconds, self.threads)
 
 
-def rows(run: Run, wanted: Iterable[tuple[Program, str]], file: Path | None, resume: bool) -> Iterator[Row]:
-    """The rows of programs by dtype; each is added to the file, and those that it has are not made again."""
+def rows(
+    run: Run, wanted: Iterable[tuple[Program, str]], file: Path | None, resume: bool, workers: int = 1
+) -> Iterator[Row]:
+    """The rows of programs by dtype; each is added to the file, and those that it has are not made again.
+
+    With several workers as many programs run side by side, and their times mean little.
+    """
     kept = {_key(row): row for row in read_rows(file)} if resume and file is not None else {}
-    for program, dtype in wanted:
-        asked = {**asdict(run), "program": program.name, "dtype": dtype}
-        row = kept.get(_key(asked))
-        if row is None:
-            row = run.row(program, dtype)
-            if file is not None:
+
+    def found(pair: tuple[Program, str]) -> tuple[Row, bool]:
+        program, dtype = pair
+        row = kept.get(_key({**asdict(run), "program": program.name, "dtype": dtype}))
+        return (run.row(program, dtype), True) if row is None else (row, False)
+
+    with ThreadPoolExecutor(workers) as pool:
+        for row, new in pool.map(found, wanted):
+            if new and file is not None:
                 file.parent.mkdir(parents=True, exist_ok=True)
                 with file.open("a") as lines:
                     lines.write(json.dumps(row) + "\n")
-        yield row
+            yield row
 
 
 def read_rows(file: Path) -> list[Row]:

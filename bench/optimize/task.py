@@ -38,9 +38,9 @@ def main(path: str, asked: str) -> None:
     notes = Notes(Path(path))
     if options.get("threads"):
         torch.set_num_threads(options["threads"])
-    wanted = Wanted(
-        getattr(torch, options["dtype"]), options["size"], options["peers"], options["rounds"], options["seconds"]
-    )
+    dtype, device = getattr(torch, options["dtype"]), options["device"]
+    torch.set_default_device(device)  # programs make tables where their arguments are
+    wanted = Wanted(dtype, options["size"], options["peers"], options["rounds"], options["seconds"], device)
     TASKS[options["task"]](notes, PROGRAMS[options["program"]], wanted)
 
 

@@ -26,6 +26,7 @@ class Wanted:
     peers: Sequence[str]
     rounds: int
     seconds: float
+    device: str = "cpu"
 
 
 def measure(notes: Notes, program: Program, wanted: Wanted) -> None:
@@ -33,7 +34,7 @@ def measure(notes: Notes, program: Program, wanted: Wanted) -> None:
     ends = time.monotonic() + wanted.seconds
     notes.doing("making the program")
     with torch.no_grad():
-        built = program.build(1.0, wanted.dtype, wanted.size)
+        built = program.build(1.0, wanted.dtype, wanted.size, wanted.device)
         found = functions(notes, built, wanted.peers)
         calls = {peer: call(function, built.args) for peer, function in found.items()}
         seconds = 0.5 * max(ends - time.monotonic(), 0.0)
@@ -46,7 +47,7 @@ def measure(notes: Notes, program: Program, wanted: Wanted) -> None:
 def _errors(notes: Notes, program: Program, wanted: Wanted, scale: float, found: Mapping[str, Function]) -> None:
     """Note errors of eager and of ours, which were made for inputs of scale one."""
     notes.doing(f"float64 at scale {scale:g}")
-    built = program.build(scale, wanted.dtype, wanted.size)
+    built = program.build(scale, wanted.dtype, wanted.size, wanted.device)
     double = outputs.in_double(built)
     exact = outputs.tensors(double.function(*double.args))
     for peer in ("eager", ALONE, FLOOR):

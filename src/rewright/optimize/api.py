@@ -229,6 +229,31 @@ def optimize(
         ``runs`` and ``floor`` say what was fastest. Nothing that the program does wrong or that is not supported
         raises; what an argument of ``optimize`` does does.
     """
+    options: dict[str, Any] = {"allow": allow, "budget": budget, "verify": verify, "floor": floor, "remember": remember}
+    asked = request(program, args, kwargs, target, **options)
+    if not dynamic:
+        return asked.optimized()
+    found = asked.optimized(dynamic)
+    if found.runner is None:
+        why = f"kernels are for the sizes of the example: {found.reason}"
+        found = asked.optimized()
+        found.notes.append(why)
+    return found
+
+
+def request(
+    program: Any,
+    args: Sequence[Any] = (),
+    kwargs: Mapping[str, Any] | None = None,
+    target: Target | None = None,
+    *,
+    allow: Allow = "proved",
+    budget: float = 5.0,
+    verify: bool = True,
+    floor: bool | Sequence[Peer] = True,
+    remember: bool = True,
+) -> Request:
+    """What :func:`optimize` is asked with the same arguments; raises RewrightError for one that there is not."""
     if allow not in ("proved", "tested"):
         raise RewrightError(f"allow={allow!r} is no such thing; use 'proved' or 'tested'")
     peers = PEERS if floor is True else tuple(floor or ())
@@ -238,19 +263,11 @@ def optimize(
     original = original if callable(original) else None
     tensors = [leaf for leaf in pytree.tree_leaves((args, kwargs or {})) if isinstance(leaf, torch.Tensor)]
     chosen = targets.choose(target, tensors)
-    request = _Request(program, original, args, kwargs or {}, tensors, chosen, allow, budget, verify, peers, remember)
-    if not dynamic:
-        return request.optimized(None)
-    found = request.optimized(dynamic)
-    if found.runner is None:
-        why = f"kernels are for the sizes of the example: {found.reason}"
-        found = request.optimized(None)
-        found.notes.append(why)
-    return found
+    return Request(program, original, args, kwargs or {}, tensors, chosen, allow, budget, verify, peers, remember)
 
 
 @dataclass(frozen=True)
-class _Request:
+class Request:
     """What is to be optimised, and how."""
 
     program: Any
@@ -264,8 +281,10 @@ class _Request:
     verify: bool
     peers: Sequence[Peer]
     remember: bool
+    times: Callable[[Optimized, Graph], None] | None = None
+    """Finds out what is fastest for the graph of an example, where that is not the program with its arguments."""
 
-    def optimized(self, dynamic: Dynamic | None) -> Optimized:
+    def optimized(self, dynamic: Dynamic | None = None) -> Optimized:
         """What comes out; what goes wrong is a reason to run the original program."""
         found = Optimized("fallback", "", original=self.original)
         try:
@@ -284,7 +303,7 @@ class _Request:
         is_flexible = bool(size_symbols(captured))
         found.domain = SizedDomain(captured) if is_flexible else Domain.of(captured)
         found.seconds["capture"] = time.process_time() - started
-        options = (self.allow, self.verify, self.peers)
+        options = (self.allow, self.verify, self.peers, self.times is not None)
         is_kept = self.remember and self.target == "cpu" and not is_flexible
         key = key_of(captured, self.target, options) if is_kept else ""
         if key and (entry := recall(key)) is not None and _restore(found, entry):
@@ -300,7 +319,10 @@ class _Request:
             making.find_kernels(found, captured, self.target, self.allow, self.budget, self.verify)
             example = captured
         if self.peers and targets.is_timed(self.target):
-            making.keep_fastest(found, example, self.args, self.kwargs, self.peers)
+            if self.times is None:
+                making.keep_fastest(found, example, self.args, self.kwargs, self.peers)
+            else:
+                self.times(found, example)
         if key and found.runner is not None and (found.floor is not None or not self.peers):
             keep(key, found)  # what was not timed now may be timed later
 

@@ -10,7 +10,7 @@ from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 from rewright.optimize.floor.measuring import measure, measure_peers
 from rewright.optimize.floor.peers import Example
-from rewright.optimize.floor.timings import OURS, Peer
+from rewright.optimize.floor.timings import FLOOR_SECONDS, OURS, Peer
 from rewright.optimize.planning.plan import WANT, Plan, widen_storage
 from rewright.optimize.planning.planner import Planner
 from rewright.optimize.planning.preparing import prepare_graph
@@ -35,8 +35,6 @@ if TYPE_CHECKING:
 
 ROUNDS = 3
 """So often a plan is made anew without what is not proved of it."""
-FLOOR_SECONDS = 30.0
-"""After so many, no more parts are timed."""
 SMALL_PIECES = 3
 """Pieces of the lanes of a small program, so that what merges them is tested where the program has it."""
 

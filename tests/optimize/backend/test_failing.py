@@ -23,7 +23,7 @@ def fail(*_: Any, **__: Any) -> Any:
     [
         (captured, "plain_graph"),
         (captured, "capture"),
-        (kernels, "optimize"),
+        (kernels, "request"),
         (kernels, "Kernels"),
         (captured, "returned_by"),
         (Runner, "__call__"),
@@ -53,7 +53,7 @@ def test_where_inductor_fails_too_the_graph_runs_as_it_is(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("WARNING", logger="rewright.optimize")
-    monkeypatch.setattr(kernels, "optimize", fail)
+    monkeypatch.setattr(kernels, "request", fail)
     monkeypatch.setattr(others, "_by_inductor", fail)
     module, x = layer_norm()
     twins = Twins.of(module)

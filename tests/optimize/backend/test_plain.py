@@ -95,9 +95,31 @@ def test_gradients_of_more_lengths_than_get_kernels(monkeypatch: pytest.MonkeyPa
         torch.testing.assert_close(given.grad, other.grad)
 
 
+@pytest.mark.parametrize("fastest", ["eager", "inductor"])
+def test_what_is_faster_at_one_length_is_taken_at_others(fastest: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[object] = []
+
+    def find(captured: object, *_: object) -> kernels.Fastest:
+        asked.append(captured)
+        return kernels.Fastest(fastest, compiled=lambda *given: (norm(*given),))
+
+    def refuse(*_: object) -> None:
+        raise RewrightError("no plan is for all lengths")
+
+    norm = torch.nn.Softmax(-1)
+    monkeypatch.setattr(kernels, "find_fastest", find)
+    monkeypatch.setattr(kernels.Fitted, "of", refuse)
+    monkeypatch.setattr(graphs, "by_inductor_for_all_sizes", lambda module: module.forward)
+    run = compiled(norm.forward, dynamic=True)
+
+    for length in (3, 4, 5):
+        torch.testing.assert_close(run(normal(length, 6)), norm(normal(length, 6)))
+    assert len(asked) == 1
+
+
 def test_lengths_without_kernels(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("WARNING")
-    monkeypatch.setattr(kernels, "optimize", lambda *_, **__: Optimized("fallback", "nothing is fused"))
+    monkeypatch.setattr(kernels.Request, "optimized", lambda _: Optimized("fallback", "nothing is fused"))
 
     def program(x: torch.Tensor) -> tuple[torch.Tensor, int]:
         return torch.softmax(x, -1) * x.shape[0], x.shape[0]

@@ -131,10 +131,10 @@ class Twins:
     compiled: Callable[..., Any]
 
     @staticmethod
-    def of(module: torch.nn.Module) -> Twins:
-        """The copy has the same parameters and buffers."""
+    def of(module: torch.nn.Module, **options: Any) -> Twins:
+        """The copy has the same parameters and buffers; ``options`` are those of the backend."""
         copy = deepcopy(module)
-        return Twins(module, copy, compiled(copy))
+        return Twins(module, copy, compiled(copy, **options))
 
     def step(self, x: torch.Tensor) -> None:
         """One forward and backward of each; their values and strides, and the gradients of the argument, are equal."""

@@ -31,7 +31,7 @@ def backend(
         module: the graph that Dynamo captured.
         examples: its arguments, fake or real.
         options: those of :func:`rewright.optimize.api.optimize`: ``target``, ``allow``, ``budget``, ``verify``,
-            ``floor``.
+            ``floor``, ``remember``.
 
     Raises:
         RewrightError: for options that there are not.
@@ -49,11 +49,10 @@ def backend(
 
 def _check(options: Mapping[str, Any]) -> None:
     """Raise RewrightError for options that are none."""
-    from rewright.optimize.api import optimize
+    from rewright.optimize.api import request
 
-    nothing = Graph((), {}, {})
     try:
-        optimize(nothing, **options)  # which raises for its own arguments only
+        request(Graph((), {}, {}), **options)
     except TypeError as error:
         raise RewrightError(f"options of torch.compile: {error}; use those of rewright.optimize") from None
 

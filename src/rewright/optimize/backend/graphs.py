@@ -43,6 +43,8 @@ class GraphCalls:
         self.is_looked_at = not self.flexible
         self.rest: Call | None = None
         """What runs for more sizes."""
+        self.fastest = OURS
+        """Else what was faster than kernels at some size: it is taken to be at all others."""
         self.lock = threading.RLock()
 
     def __call__(self, arguments: Sequence[Any]) -> Sequence[Any]:
@@ -63,13 +65,23 @@ class GraphCalls:
         given = [a.detach() if isinstance(a, torch.Tensor) else a for a in arguments]
         if (fitted := self._by_fitted(sizes, given)) is not None:
             return fitted
-        if len(self.by_sizes) < MOST_SIZES:
+        if len(self.by_sizes) < MOST_SIZES and self.fastest == OURS:
             self.by_sizes[sizes] = call = self._by_kernels(given)
             return call
         if self.rest is None:
-            self._left(f"kernels were made for {MOST_SIZES} tuples of sizes, and no more are")
-            self.rest = by_inductor_for_all_sizes(self.module)
+            self.rest = self._made_for_rest()
         return self.rest
+
+    def _made_for_rest(self) -> Call:
+        """What runs for all sizes that nothing was made for."""
+        if self.fastest == OURS:
+            self._left(f"kernels were made for {MOST_SIZES} tuples of sizes, and no more are")
+        elif self.fastest == "eager":
+            _LOG.info("%s has no kernels for more sizes: eager PyTorch was faster", self.kind)
+            return self.module.forward
+        else:
+            _LOG.info("%s has no kernels for more sizes: Inductor was faster", self.kind)
+        return by_inductor_for_all_sizes(self.module)
 
     def _by_fitted(self, sizes: Sizes, arguments: Sequence[Any]) -> Call | None:
         """What is fastest for all sizes; None where the graph is another program at these, or nothing is for all."""
@@ -107,6 +119,7 @@ class GraphCalls:
             fastest = find_fastest(captured, captured.graph, self.kind, self.options)
             why = fastest.why
             if not why:
+                self.fastest = self.fastest if fastest.runs == OURS else fastest.runs
                 return fastest.call(captured)
         except Exception as error:
             why = said(error)

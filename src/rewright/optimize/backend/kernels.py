@@ -5,22 +5,20 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import torch
 
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
-from rewright.ir.sizes import with_sizes
-from rewright.optimize.api import Optimized, optimize
+from rewright.optimize.api import Optimized, Request, request
 from rewright.optimize.backend.captured import Captured
-from rewright.optimize.backend.others import said
+from rewright.optimize.backend.others import by_inductor, said
 from rewright.optimize.backend.returned import Returned
 from rewright.optimize.backend.symbols import OpenArguments
-from rewright.optimize.floor.measuring import measure
 from rewright.optimize.floor.peers import Example
-from rewright.optimize.floor.timings import OURS, PEERS, Peer
-from rewright.optimize.making import FLOOR_SECONDS
+from rewright.optimize.floor.timings import FLOOR_SECONDS, OURS
 from rewright.optimize.running import targets
 from rewright.optimize.running.execution import Runner
 from rewright.optimize.scalars.domains import Domain
@@ -80,9 +78,12 @@ class Fastest:
 
     def call(self, captured: Captured) -> Call:
         """What is called with the arguments of the graph that was captured."""
+        plain = captured.plain
         if self.runs == OURS:
-            return captured.plain.call(self.kernels(captured))
-        return captured.plain.call(captured.plain.module.forward if self.compiled is None else self.compiled)
+            return plain.call(self.kernels(captured))
+        if self.runs == "eager":
+            return plain.call(plain.module.forward)
+        return plain.call(self.compiled or by_inductor(plain.module, captured.examples))
 
     def kernels(self, captured: Captured) -> Kernels:
         """The kernels, called with the tensors of the graph that was captured."""
@@ -98,30 +99,31 @@ def find_fastest(captured: Captured, graph: Graph | None, kind: str, options: Ma
     """
     if graph is None:
         return Fastest("eager")
-    target = targets.choose(options.get("target"), captured.examples)
-    peers = _peers(options, target)
-    chosen: dict[str, Any] = {**options, "target": target, "floor": False}
-    if peers:
-        chosen["remember"] = False  # what is remembered cannot be timed part by part
-    found = optimize(graph, kwargs=captured.given, **chosen)
+    asked = request(graph, kwargs=captured.given, **options)
+    found = replace(asked, times=partial(_time, asked, captured)).optimized()
     if found.runner is None:
         return Fastest("eager", why=found.reason)
     _LOG.info("%s: %d kernels, %s%s", kind, found.counts[0], found.status, found.left_out)
-    ours = Fastest(OURS, found, found.runner)
-    if not peers or not isinstance(found.runner, (Runner, FlexibleRunner)):
-        return ours
-    device = targets.device_of(target, captured.examples)
-    sizes = numbers_of(graph, captured.given)
-    example = Example(
-        with_sizes(graph, sizes), captured.plain.module, tuple(captured.examples), {}, captured.given, device
-    )
+    if found.timings:
+        _LOG.info("%s: %s", kind, found.timings[0])
+    return Fastest(found.runs, found, found.runner, found.compiled)
 
-    def call(runner: Run) -> Sequence[Any]:
-        return replace(ours, runner=runner).kernels(captured)(*captured.examples)
 
-    floor = measure(found.runner, example, call, peers, FLOOR_SECONDS)
-    _LOG.info("%s: %s", kind, floor.whole)
-    return Fastest(floor.runs, found, floor.runner, floor.compiled)
+def _time(asked: Request, captured: Captured, found: Optimized, graph: Graph) -> None:
+    """Find out what is fastest: the kernels and what returns their results, or the graph as Dynamo has it."""
+    from rewright.optimize.floor.measuring import measure  # with what nobody has looked at yet
+
+    runner = found.runner
+    if not isinstance(runner, (Runner, FlexibleRunner)):
+        return
+    device = targets.device_of(asked.target, captured.examples)
+    example = Example(graph, captured.plain.module, tuple(captured.examples), {}, captured.given, device)
+
+    def call(chosen: Run) -> Sequence[Any]:
+        return Fastest(OURS, found, chosen).kernels(captured)(*captured.examples)
+
+    found.floor = floor = measure(runner, example, call, asked.peers, FLOOR_SECONDS)
+    found.runner, found.runs, found.compiled = floor.runner, floor.runs, floor.compiled
 
 
 @dataclass(frozen=True)
@@ -167,9 +169,3 @@ def _is_captured(graph: Graph, captured: Captured) -> bool:
     except RewrightError:
         return False
     return is_at(graph, sizes, captured.graph)
-
-
-def _peers(options: Mapping[str, Any], target: targets.Target) -> Sequence[Peer]:
-    """What kernels are timed against."""
-    wanted = options.get("floor", True)
-    return () if not targets.is_timed(target) else PEERS if wanted is True else tuple(wanted or ())

@@ -130,16 +130,24 @@ def has_inductor() -> bool:
 
 def compile_graph(function: Callable[..., Any], given: Sequence[torch.Tensor]) -> Callable[..., Any]:
     """A function of tensors by Inductor, for such tensors and without guards."""
-    from torch._inductor.compile_fx import compile_fx
-
     with torch.no_grad():
-        return cast("Callable[..., Any]", compile_fx(make_fx(function)(*given), list(given)))
+        return _by_inductor(make_fx(function)(*given), given)
 
 
 def compile_program(program: Callable[..., Any], args: Sequence[Any]) -> Callable[..., Any]:
     """A program by Inductor; a graph of Dynamo's, which has guards already, for such arguments."""
     if not isinstance(program, torch.fx.GraphModule):
         return cast("Any", torch).compile(program)
-    from torch._inductor.compile_fx import compile_fx
+    return _by_inductor(deepcopy(program), args)  # which may change what it is given
 
-    return cast("Callable[..., Any]", compile_fx(deepcopy(program), list(args)))  # which may change what it is given
+
+def _by_inductor(module: torch.fx.GraphModule, given: Sequence[Any]) -> Callable[..., Any]:
+    """A graph by Inductor; what it keeps on disk is only looked at where a capture with sizes seems to go on."""
+    from torch._guards import TracingContext, tracing
+    from torch._inductor.compile_fx import compile_fx
+    from torch._subclasses import FakeTensorMode
+    from torch.fx.experimental.symbolic_shapes import ShapeEnv
+
+    fakes = FakeTensorMode(shape_env=ShapeEnv(assume_static_by_default=True))
+    with tracing(TracingContext(fakes)):
+        return cast("Callable[..., Any]", compile_fx(module, list(given)))

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 Peer = Literal["eager", "inductor"]
 PEERS: tuple[Peer, ...] = ("eager", "inductor")
 OURS = "kernels"
+FLOOR_SECONDS = 30.0
+"""After so many, no more parts are timed."""
 
 
 @dataclass(frozen=True)

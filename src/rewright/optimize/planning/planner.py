@@ -67,11 +67,7 @@ class Planner(Storing):
         self.jobs: dict[tuple[int, frozenset[int]], Job] = {} if before is None else before.jobs
         """The job of a tensor by the tensors in memory that it reads."""
         self.like = like if like is not None and _is_alike(graph, like.graph) else None
-        """The planner of the same program at other sizes, whose choices by cost are taken as they are."""
-        self.dense: list[int] = []
-        """Products that are a library's by their cost."""
-        self.stored: list[int] = []
-        """What was stored because it would be computed again."""
+        """The planner of the same program at other sizes, whose choices are taken as they are."""
         self.decisions: list[str] = []
         self.repeated: list[str] = []
         """Decisions about what is computed more than once."""
@@ -86,16 +82,15 @@ class Planner(Storing):
     def plan(self) -> Plan:
         """The plan; raises RewrightError where an operator can neither be fused nor run by a library."""
         self._opaque()
-        self.dense = dense_products(self.graph, self.machine) if self.like is None else list(self.like.dense)
-        for position in self.dense:
-            self._leave(position, WHY)
-        if self.like is not None:
-            self.cuts.update(self.like.stored)
-            self.whole.update(self.like.stored)
-        self._shared()
-        self._rolled()
-        self._looked_up()
-        self._long()
+        if self.like is None:
+            for position in dense_products(self.graph, self.machine):
+                self._leave(position, WHY)
+            self._shared()
+            self._rolled()
+            self._looked_up()
+            self._long()
+        else:
+            self._follow(self.like)
         table, origin = self.table, self.origin
         while True:
             memory = self._memory()
@@ -113,6 +108,13 @@ class Planner(Storing):
                 return Plan(self.graph, table, memory, self._order(kernels), self.decisions)
 
     # --- what is stored
+
+    def _follow(self, other: Planner) -> None:
+        """Store what another planner stores in the end, and leave to a library what it leaves."""
+        self.library |= other.library
+        self.cuts |= other.cuts
+        self.whole |= other.whole
+        self.hard = {p: set(cuts) for p, cuts in other.hard.items()}
 
     def _opaque(self) -> None:
         """Operators without a scalar denotation are a library's."""
@@ -360,7 +362,6 @@ class Planner(Storing):
         worst = self._smaller_around(kernels, worst)
         self.cuts.add(worst)
         self.whole.add(worst)
-        self.stored.append(worst)
         where = f"{nodes[worst].op.name} at {nodes[worst].span}"
         self.decisions.append(f"{where} is stored: it would be computed {times:.0f} times")
         return True

@@ -21,7 +21,7 @@ from rewright.optimize.planning.plan import Plan, writes
 from rewright.optimize.proving.refusal import Late, NotComposed
 from rewright.optimize.proving.regraph import regraph_plan
 
-FIRST = 0.3
+FIRST = 0.5
 """The share of its time that a piece gets before all others were tried."""
 PATIENCE = 1.25
 """All pieces of the first plan together may take this many times as long as one, and those of a later plan half as long

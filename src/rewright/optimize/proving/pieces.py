@@ -28,7 +28,8 @@ def prove_piece(left: Graph, right: Graph, seconds: float, lemmas: set[str]) -> 
         return max((until - time.process_time()) * share, LEAST * share)
 
     alike = {"*": "Replicate()"} if left.inputs else None
-    found = answer(left, [right], alike, None, seconds, suggest=False, locate=False, rounds=False)
+    # Nothing is run here: kernels are, all together.
+    found = answer(left, [right], alike, None, seconds, suggest=False, locate=False, rounds=False, runs=False)
     if found.status == "refuted":
         raise NotComposed(found.reason)
     if found.status == "proved" and why_not(Piece(left, right, found.certificate), lemmas, LEMMA) is None:

@@ -13,6 +13,7 @@ from rewright.ir.sizes import size_symbols, with_sizes
 from rewright.optimize.floor.timings import OURS
 from rewright.optimize.making import trust_plan
 from rewright.optimize.planning.plan import Plan, widen_storage
+from rewright.optimize.planning.preparing import prepare_graph
 from rewright.optimize.planning.work import work_of
 from rewright.optimize.printing.cpp.renderer import translation_unit
 from rewright.optimize.proving.trusted import Allow
@@ -23,6 +24,7 @@ from rewright.optimize.running.checking import check
 from rewright.optimize.running.execution import Runner
 from rewright.optimize.running.targets import Printed, Target
 from rewright.optimize.scalars.expressions import number_of
+from rewright.optimize.sizes.bounding import STATED, bound_places
 from rewright.optimize.sizes.counting import fold_counts
 from rewright.optimize.sizes.plans import plan_at, symbolic_plan
 from rewright.optimize.sizes.runner import FlexibleRunner
@@ -52,8 +54,9 @@ def find_kernels(
 
     Raises NotAlike where plans for several sizes have more apart than numbers.
     """
-    graph, seconds, started = found.graph, found.seconds, time.process_time()
-    assert graph is not None
+    seconds, started = found.seconds, time.process_time()
+    bounded = bound_places(captured)
+    found.graph = graph = prepare_graph(bounded)
     machine = targets.machine(target, found.device or CPU)
 
     def again(apart: frozenset[int]) -> Plan:
@@ -64,8 +67,10 @@ def find_kernels(
     if not plan.kernels:
         found.reason = "there is nothing to fuse: every operator is a library's"
         return
-    given = None if captured.nodes == graph.nodes else captured
+    given = None if bounded.nodes == graph.nodes else bounded
     found.plan, found.trust = plan, trust = trust_plan(plan, budget, given, again)
+    if bounded.nodes != captured.nodes:
+        trust.assumptions = (*trust.assumptions, STATED)
     seconds["prove"] = trust.seconds
     if trust.evidence != "proved" and allow != "tested":
         found.reason = f"the plan is not proved ({trust.reason}); allow='tested' uses it all the same"

@@ -69,6 +69,9 @@ def met_where_a_number(context: Context, need: Need, given: list[Need], other: V
 
 
 def _is_met(context: Context, need: Need, given: list[Need]) -> bool:
+    number = need.value.constant()
+    if number is not None and number >= 0 and need.kind == "not negative":
+        return True
     if any(g.kind == need.kind and _says_the_same(context, g, need) for g in given):
         return True
     with context.scope():
@@ -76,7 +79,7 @@ def _is_met(context: Context, need: Need, given: list[Need]) -> bool:
             context.range(name, low, high)
         for guard, polarity in need.path:
             context.add(guard, polarity)
-        if context.contradictory():
+        if context.contradictory() or _follows(context, need, []):
             return True
         return _follows_by_cases(context, need, given, _MOST_CASES)
 
@@ -223,7 +226,7 @@ def _same(context: Context, left: Polynomial, right: Polynomial) -> bool:
 
 def _applicable(context: Context, given: Need, need: Need) -> Iterator[tuple[Kind, Polynomial]]:
     """A given need at this path: its variables matched with what the wanted value reads."""
-    path = _own_path(given)
+    path = given.own_path
     names = [name for name, *_ in given.variables if name in given.value.free or any(name in g.free for g, _ in path)]
     for values in _bindings(context, names, (given.value, *_read(path)), (need.value, *_read(need.path))):
         if not all(_in_range(context, variable, values) for variable in given.variables):
@@ -231,17 +234,6 @@ def _applicable(context: Context, given: Need, need: Need) -> Iterator[tuple[Kin
         conditions = [(substitute_guard(context, guard, values), polarity) for guard, polarity in path]
         if all(decide_count(context, guard) is polarity for guard, polarity in conditions):
             yield given.kind, substitute(context, given.value, values)
-
-
-def _own_path(need: Need) -> list[Signed]:
-    """The facts of a need besides the ranges of its variables."""
-    ranges = {
-        guard.key
-        for name, low, high in need.variables
-        for guard in (at_least(symbol(name), low), less_than(symbol(name), high))
-        if isinstance(guard, Guard)
-    }
-    return [fact for fact in need.path if fact[0].key not in ranges]
 
 
 def _in_range(context: Context, variable: tuple[str, Polynomial, Polynomial], values: dict[str, Polynomial]) -> bool:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 from rewright.terms.normal.arithmetic.cases import branch
 from rewright.terms.normal.facts.context import Context, Signed
-from rewright.terms.normal.facts.guards import Value, at_least_zero, is_zero
+from rewright.terms.normal.facts.guards import Value, at_least, at_least_zero, is_zero, less_than
 from rewright.terms.normal.facts.signs import is_positive
-from rewright.terms.normal.polynomials.atoms import Guard, Polynomial
+from rewright.terms.normal.polynomials.atoms import Guard, Polynomial, symbol
 
 Kind = Literal["not zero", "positive", "not negative"]
 Variables = tuple[tuple[str, Polynomial, Polynomial], ...]
@@ -28,6 +29,17 @@ class Need:
 
     def __str__(self) -> str:
         return f"{self.value} is {self.kind}"
+
+    @cached_property
+    def own_path(self) -> list[Signed]:
+        """The facts besides the ranges of its variables."""
+        ranges = {
+            guard.key
+            for name, low, high in self.variables
+            for guard in (at_least(symbol(name), low), less_than(symbol(name), high))
+            if isinstance(guard, Guard)
+        }
+        return [fact for fact in self.path if fact[0].key not in ranges]
 
 
 def is_trivial(context: Context, kind: Kind, value: Polynomial) -> bool:

@@ -1,0 +1,84 @@
+"""A graph of ``torch.compile`` that was planned, proved and timed before is taken from disk, as it was fastest."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from rewright.optimize import making
+from rewright.optimize.backend import backend, kernels
+from rewright.optimize.floor.timings import OURS, Floor, Timing
+from tests.optimize.backend.training import Twins, layer_norm
+from tests.optimize.programs import normal
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A cache of its own."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+
+
+def refuse(*_: object, **__: object) -> None:
+    raise AssertionError("planned again")
+
+
+def program(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    return torch.softmax(x @ w, -1) * 2
+
+
+def run(floor: object, monkeypatch: pytest.MonkeyPatch, keeps: str = OURS) -> torch.Tensor:
+    """Compile the program as a new process would, and call it; ``keeps`` is what is found to be fastest."""
+
+    def measured(runner: Any, *_: object) -> Floor:
+        return Floor(Timing("the program", {keeps: 1e-3}, keeps), [], [], runner)
+
+    monkeypatch.setattr("rewright.optimize.floor.measuring.measure", measured)
+    torch._dynamo.reset()
+    compiled = torch.compile(
+        program, backend=backend, options={"target": "cpu", "floor": floor, "verify": False}, dynamic=False
+    )
+    with torch.no_grad():
+        return compiled(normal(4, 6), normal(6, 8))
+
+
+@pytest.mark.parametrize("floor", [False, ["eager"]])
+def test_a_graph_is_planned_once(
+    floor: object, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    first = run(floor, monkeypatch)
+    monkeypatch.setattr(making, "Planner", refuse)
+
+    assert torch.equal(run(floor, monkeypatch), first)
+    assert "left to" not in caplog.text
+
+    run(not floor, monkeypatch)  # which was not asked before
+    assert "planned again" in caplog.text
+
+
+@pytest.mark.parametrize("keeps", ["eager", "inductor"])
+def test_what_was_fastest_runs_again(
+    keeps: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    made: list[object] = []
+    monkeypatch.setattr(kernels, "by_inductor", lambda module, _: made.append(module) or module.forward)
+    monkeypatch.setattr(kernels.Kernels, "__call__", refuse)
+    expected = program(normal(4, 6), normal(6, 8))
+
+    for _ in range(2):
+        torch.testing.assert_close(run(["eager"], monkeypatch, keeps), expected)
+        monkeypatch.setattr(making, "Planner", refuse)
+    assert len(made) == 2 * (keeps == "inductor")
+    assert "left to" not in caplog.text
+
+
+def test_forward_and_backward_are_remembered(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    for _ in range(2):
+        module, x = layer_norm()
+        twins = Twins.of(module, target="cpu", floor=False, verify=False)
+        twins.step(x)
+        twins.agree()
+        monkeypatch.setattr(making, "Planner", refuse)
+    assert "left to" not in caplog.text
