@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -9,8 +10,10 @@ import torch
 from torch.fx.experimental.proxy_tensor import make_fx
 
 from rewright.ir.errors import RewrightError
+from rewright.ir.graph import Graph
 from rewright.optimize.api import Optimized
 from rewright.optimize.backend import graphs, kernels
+from rewright.optimize.backend.others import by_inductor_for_all_sizes
 from rewright.optimize.backend.plain import is_flexible, plain_graph, sizes_of
 from tests.optimize.backend.training import compiled
 from tests.optimize.programs import normal
@@ -207,3 +210,15 @@ def test_numbers_that_are_equal_and_not_the_same_are_told_apart() -> None:
 def test_an_argument_that_is_no_tensor_and_no_number_is_refused() -> None:
     with pytest.raises(RewrightError, match="argument 1 is a list; kernels are for tensors and numbers"):
         plain_graph(graph_of(torch.exp, normal(3)), [normal(3), []])
+
+
+def test_what_inductor_compiles_for_all_lengths_runs_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A module that was compiled has no truth value where it has no length."""
+    fastest = kernels.Fastest("inductor")
+    monkeypatch.setattr(kernels.Fitted, "of", lambda module, *_: kernels.Fitted(module, Graph((), {}, {}), fastest))
+    monkeypatch.setattr(graphs, "by_inductor_for_all_sizes", partial(by_inductor_for_all_sizes, backend="eager"))
+    norm = torch.nn.Softmax(-1)
+    run = compiled(norm.forward, dynamic=True)
+
+    for length in (3, 4, 5, 3):
+        torch.testing.assert_close(run(normal(length, 6)), norm(normal(length, 6)))

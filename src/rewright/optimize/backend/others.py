@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import warnings
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, cast
 
 import torch
@@ -31,9 +32,10 @@ def _by_inductor(module: torch.fx.GraphModule, arguments: Sequence[Any]) -> Call
         return compile_program(module, arguments)
 
 
-def by_inductor_for_all_sizes(module: torch.fx.GraphModule) -> Call:
-    """The graph by Inductor with guards of its own, where its sizes may be any."""
-    return cast("Call", cast("Any", torch).compile(module, dynamic=True))
+def by_inductor_for_all_sizes(module: torch.fx.GraphModule, backend: str = "inductor") -> Call:
+    """The graph by Inductor, or another compiler, with guards of its own, where its sizes may be any."""
+    compiled = cast("Any", torch).compile(module, dynamic=True, backend=backend)
+    return partial(compiled)  # a compiled module has a length, or fails for want of one, when it is asked for its truth
 
 
 def said(error: Exception) -> str:
