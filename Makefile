@@ -20,7 +20,7 @@ PAIRS_PIP := $(PAIRS)/bin/python -m pip --disable-pip-version-check --quiet inst
 PIP := PIP_CONSTRAINT=constraints.txt $(BIN)/python -m pip --disable-pip-version-check --quiet install
 WORKERS ?= 2
 
-.PHONY: rooms trusted lines help demo test check lint types floors unit long coverage slow docs zoo pairs bugs conformance mutants mutants-checker hunt forged-optimize forged-proofs conformance-jax breadth bench-refine bench-refutations bench-captured bench-meshes bench-depth bench-optimize bench-rules bench-ir clean bench-env bench-robust forged-env bench-agents ray gpu-passes enzyme browser figures
+.PHONY: rooms trusted lines help demo test check lint types floors unit long coverage slow docs zoo pairs bugs conformance mutants mutants-checker hunt forged-optimize forged-proofs conformance-jax breadth bench-refine bench-refutations bench-captured bench-meshes bench-depth bench-optimize calls bench-whole bench-rules bench-ir clean bench-env bench-robust forged-env bench-agents ray gpu-passes enzyme browser figures
 
 help:
 	@echo "make demo          a Llama over eight ranks proved equal to the original, and a broken one refuted"
@@ -53,6 +53,8 @@ help:
 	@echo "make bench-meshes  training steps on 512 ranks, as a table"
 	@echo "make bench-depth   two implementations of a model of 8B parameters, on meta tensors, as a table"
 	@echo "make bench-optimize  fused kernels of many programs beside other compilers, as a table and as figures in build/figures; hours, and goes on from a run that was ended"
+	@echo "make calls         10,000 random calls of optimised programs against eager PyTorch; hours"
+	@echo "make bench-whole   whole models through torch.compile: start-up, time and memory, first and second process; hours"
 	@echo "make bench-rules   the rules benchmark: what is proved, and what is refused, as a table"
 	@echo "make trusted       what each check imports and so trusts, by lines of code, as a table"
 	@echo "make rooms         the table of packages in docs/explanation/architecture.md, from their docstrings"
@@ -230,6 +232,12 @@ bench-depth: $(VENV)/.dev
 bench-optimize: $(VENV)/.dev
 	@$(BIN)/python -m bench.optimize --dtypes float32 bfloat16 --json build/optimize.jsonl --resume
 	@$(BIN)/python -m bench.optimize.draw build/figures
+
+calls: $(VENV)/.dev
+	@$(BIN)/python -m bench.optimize.calls
+
+bench-whole: $(VENV)/.dev
+	@$(BIN)/python -m bench.optimize.whole
 
 bench-rules: $(VENV)/.dev
 	@$(BIN)/python -m bench.rules

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -304,3 +305,31 @@ def test_a_model_output_is_one() -> None:
         found = fast(ids)
     assert type(found) is type(other) and list(found) == list(other) and not fast.notes
     torch.testing.assert_close(found.last_hidden_state, other.last_hidden_state)
+
+
+@pytest.mark.parametrize("target", ["torch", "cpu"])
+@pytest.mark.parametrize(
+    "dtypes", [(torch.float32, torch.float16), (torch.float32, torch.bfloat16), (torch.float64, torch.float32)]
+)
+def test_a_cast_rounds_inside_of_a_kernel(target: str, dtypes: tuple[torch.dtype, torch.dtype]) -> None:
+    """Before, what a cast rounds away was kept, and the error of rounding was zero."""
+    wide, narrow = dtypes
+
+    def program(x: torch.Tensor) -> Any:
+        y = x.to(narrow)
+        return x - y.to(wide), (y * 2).to(wide), y.to(wide) * 1.5
+
+    with torch.no_grad():
+        x = torch.randn(8, 33, dtype=wide) * 30
+        fast = rw.optimize(program, (x,), target=target, floor=False, remember=False)
+        assert fast.status == "proved", fast.reason
+        for mine, theirs in zip(fast(x), program(x), strict=True):
+            assert torch.equal(mine, theirs)
+
+
+def test_an_infinite_side_is_an_infinite_length_whatever_the_other_is() -> None:
+    """Before, ``hypot`` of an infinity and NaN was NaN."""
+    values = torch.tensor([0.0, -0.0, -3.0, math.inf, -math.inf, math.nan, 1e30, 1e-30])
+    x, y = (side.contiguous() for side in torch.meshgrid(values, values, indexing="ij"))
+    with torch.no_grad():
+        torch.testing.assert_close(softmax_of(torch.hypot, (x, y))(x, y), torch.hypot(x, y), equal_nan=True)

@@ -46,7 +46,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _row(program: str, door: str, calls: int, options: Any) -> Row:
-    asked = {"program": program, "door": door, "calls": calls, "each": options.each, "seed": f"{options.seed} {door}"}
+    asked = {
+        "program": program,
+        "door": door,
+        "calls": calls,
+        "each": options.each,
+        "seed": f"{options.seed} {door} {program}",
+    }
     return {**alone(asked, options.budget, threads=1, command=TASK), "program": program, "door": door}
 
 

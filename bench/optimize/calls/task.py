@@ -105,7 +105,7 @@ def compare(program: Program, call: Call, made: Function | None) -> str:
     """How a call differs from eager PyTorch, in words; a module of other sizes is its own."""
     if made is None:
         return ""
-    eager = _module_of(made, program)
+    eager = _program_of(made)
     with modes(call.kind.mode):
         state = _state(eager)
         theirs = outcome(eager, arguments(program, call))
@@ -114,7 +114,7 @@ def compare(program: Program, call: Call, made: Function | None) -> str:
         _restore(eager, state)
         ours = outcome(made, arguments(program, call))
         _restore(eager, state)
-        return difference(ours, theirs, precise)
+    return difference(ours, theirs, precise)
 
 
 def is_pytorchs(program: Program, kind: Kind, call: Call) -> bool:
@@ -127,10 +127,10 @@ def is_pytorchs(program: Program, kind: Kind, call: Call) -> bool:
     return False
 
 
-def _module_of(made: Function, program: Program) -> Function:
-    """The program itself, which shares its parameters and buffers with what was made of it."""
+def _program_of(made: Function) -> Function:
+    """The program itself; a module shares its parameters and buffers with what was made of it."""
     original = getattr(made, "original", None) or getattr(made, "_torchdynamo_orig_callable", None)
-    return original or getattr(made, "_orig_mod", program.function)
+    return original or getattr(made, "_orig_mod", made)
 
 
 def _exactly(program: Program, eager: Function, call: Call) -> Outcome | None:
@@ -138,10 +138,11 @@ def _exactly(program: Program, eager: Function, call: Call) -> Outcome | None:
     if not program.exact:
         return None
     function = deepcopy(eager).double() if isinstance(eager, torch.nn.Module) else eager
-    given = arguments(program, call)
-    if call.kind.share:
+    if call.kind.share in ("view", "shifted"):
         return None
-    return outcome(function, tuple(in_double(value) for value in given))
+    given = arguments(program, call)
+    known = {id(value): in_double(value) for value in given}
+    return outcome(function, tuple(known[id(value)] for value in given))
 
 
 def _state(function: Function) -> dict[str, torch.Tensor]:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
 import torch.nn.functional as F
 
 import rewright as rw
+from rewright.optimize.planning import planner
 from rewright.optimize.planning.costs import CPU
 from rewright.optimize.planning.dense import dense_products
 from rewright.optimize.planning.plan import LibraryStep, Plan
@@ -113,6 +115,32 @@ def test_a_bias_is_added_by_the_library_that_multiplies_unless_something_is_made
     assert sorted(names) == ["add", "dot_general", "dot_general"] and len(plan.kernels) == 1
     assert found.status == "proved"
     torch.testing.assert_close(found(*args), program(*args), rtol=1e-4, atol=1e-3)
+
+
+@pytest.mark.parametrize("layers", [2, 3])
+def test_equal_products_with_other_readers_are_each_left_to_the_library(layers: int) -> None:
+    """They are one expression: before, the search for a plan left the first of them to a library for ever."""
+
+    def program(x: torch.Tensor, w: torch.Tensor, b: torch.Tensor) -> Any:
+        return [torch.relu(F.linear(x, w, b)) + k if k else F.linear(x, w, b) for k in range(layers)]
+
+    args = normal(3, 2, 33), normal(31, 33, seed=1), normal(1, seed=2).expand(31)
+    found = rw.optimize(program, args, target="torch")
+
+    assert found.status == "proved"
+    for mine, theirs in zip(found(*args), program(*args), strict=True):
+        torch.testing.assert_close(mine, theirs, rtol=1e-4, atol=1e-4)
+
+
+def test_a_search_that_does_not_end_is_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    def again(*_: object) -> None:
+        raise planner._Again
+
+    monkeypatch.setattr(Planner, "_job", again)
+    found = rw.optimize(lambda x: torch.softmax(x, -1), (normal(4, 8),), target="torch")
+
+    assert found.reason == "the search for a plan does not come to an end"
+    torch.testing.assert_close(found(normal(4, 8)), torch.softmax(normal(4, 8), -1))
 
 
 def test_a_small_program_is_planned_as_the_large_one_that_it_is_tested_for() -> None:

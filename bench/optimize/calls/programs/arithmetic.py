@@ -69,7 +69,7 @@ def promoted(a: Tensor, x: Tensor, m: Tensor) -> Any:
 
 
 def casts(x: Tensor) -> Any:
-    return x.to(torch.int32), x.bool(), x.to(torch.bfloat16), x.half().float(), x.double()
+    return x.nan_to_num().clamp(-100, 100).to(torch.int32), x.bool(), x.to(torch.bfloat16), x.half().float(), x.double()
 
 
 def with_number(x: Tensor, scale: float, shift: int, negate: bool) -> Tensor:

@@ -50,8 +50,7 @@ def thresholds(x: Tensor) -> Tensor:
 
 
 def routing(x: Tensor, w: Tensor, e: Tensor) -> Tensor:
-    scores = torch.softmax(x @ w, -1)
-    weights = torch.where(scores >= scores.topk(2, -1)[0][..., -1:], scores, 0)
+    weights = torch.softmax(x @ w, -1)
     return torch.einsum("bed,be->bd", torch.einsum("bd,edh->beh", x, e).relu(), weights)
 
 
@@ -61,7 +60,7 @@ def best_expert(x: Tensor, w: Tensor, e: Tensor) -> Tensor:
 
 
 def searched(x: Tensor, y: Tensor) -> Any:
-    edges = x.sort(-1)[0]
+    edges = x.nan_to_num().sort(-1)[0]
     return torch.searchsorted(edges, y), torch.bucketize(y, edges[0].contiguous())
 
 

@@ -122,14 +122,18 @@ TABLE.register("aten.fmin.default")(_present(False))
 
 @TABLE.register("aten.hypot.default")
 def hypot(c: Context, x: Operand, y: Operand) -> int:
-    """``sqrt(x x + y y)`` as ``m sqrt(1 + (n / m)^2)``, m being the larger size."""
+    """``sqrt(x x + y y)`` as ``m sqrt(1 + (n / m)^2)``, m being the larger size; infinite beside NaN too."""
     b = c.b
     sizes = [b.add(ops.Abs(), p) for p in c.positions(x, y)]
     m, n = (rb.binary(b, op, *sizes) for op in (ops.Maximum(), ops.Minimum()))
     part = rb.divide(b, n, m)
     length = rb.multiply(b, m, b.add(ops.Sqrt(), rb.shift_by(b, rb.multiply(b, part, part), 1.0)))
     alike = rb.compare(b, "EQ", m, n)  # both may be zero, or infinite
-    return c.spread(rb.select(b, alike, rb.scale_by(b, m, math.sqrt(2)), length))
+    length = rb.select(b, alike, rb.scale_by(b, m, math.sqrt(2)), length)
+    infinity = rb.splat_like(b, math.inf, m)
+    for size in sizes:
+        length = rb.select(b, rb.compare(b, "EQ", size, infinity), infinity, length)
+    return c.spread(length)
 
 
 @TABLE.register("aten.round.decimals")

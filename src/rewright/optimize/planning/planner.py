@@ -35,6 +35,8 @@ from rewright.terms.scalar import Scalar
 REPEATED, LARGE = 1.5, 4.0
 """What is computed more often, all kernels together, is stored where that is cheaper; or what is larger than all that
 is given and returned, as the scores of attention are."""
+ROUNDS = 4
+"""For each node so many rounds of the search, each of which stores a tensor or leaves one to a library."""
 THIN = 8
 """A tensor is thin where it has fewer elements than what it is computed from by this factor."""
 
@@ -75,6 +77,8 @@ class Planner(Storing):
         self.live = sorted(graph.live())
         self.users = graph.users()
         self._facts: list[Facts] = []
+        self.classes: list[int] = []
+        """For each node the first one that computes the same, once that is asked for."""
         self.fixed = self._fixed()
         """What depends on no input, as masks do: it is known where it is computed, and not where it is read."""
         self.projections = frozenset(p for p in self.live if self._is_projection(p))
@@ -92,7 +96,7 @@ class Planner(Storing):
         else:
             self._follow(self.like)
         table, origin = self.table, self.origin
-        while True:
+        for _ in range(ROUNDS * len(self.graph.nodes)):
             memory = self._memory()
             try:
                 jobs = [self._job(table, memory, origin, p) for p in sorted(memory) if self._is_computed(p)]
@@ -106,6 +110,7 @@ class Planner(Storing):
             if self.like is not None or not self._store_repeated(kernels):
                 self.decisions += self.repeated
                 return Plan(self.graph, table, memory, self._order(kernels), self.decisions)
+        raise RewrightError("the search for a plan does not come to an end")
 
     # --- what is stored
 
@@ -276,8 +281,10 @@ class Planner(Storing):
             position = origin[0]
             node = self.graph.nodes[position]
             if cut.library and isinstance(node.op, ops.DotGeneral):
-                self._leave(position, str(cut))
-                again = True
+                left = len(self.library)
+                for twin in self._twins(position):
+                    self._leave(twin, str(cut))
+                again = again or len(self.library) > left
                 continue
             if position in self.hard.get(root, ()):
                 continue
@@ -292,6 +299,15 @@ class Planner(Storing):
             again = True
         if again:
             raise _Again
+
+    def _twins(self, position: int) -> list[int]:
+        """The nodes that compute the same, itself among them: they are one expression."""
+        if not self.classes:
+            known: dict[tuple[object, ...], int] = {}
+            for p, node in enumerate(self.graph.nodes):
+                key = (node.op, node.type, *(self.classes[q] for q in node.operands))
+                self.classes.append(known.setdefault(key, p))
+        return [p for p in self.live if self.classes[p] == self.classes[position]]
 
     def _thin(self, reader: Reader, cut: Cut, value: Expression) -> int | None:
         """What an outer reduction reads, where that is far smaller than what it is computed from."""

@@ -304,6 +304,7 @@ def element_at(buffer: str, *terms: Scalar | int | tuple[Scalar, Dim]) -> Elemen
     return Element(buffer, total(*terms))
 
 
+_DIGITS = {DType.BF16: 8, DType.F16: 11, DType.F32: 24, DType.F64: 53}
 _OVERLOADED = {"not": ("bits", "bool"), "remainder": ("integer", "float")}
 
 
@@ -312,7 +313,10 @@ def operation(e: Expression, arguments: Iterable[Scalar]) -> Call:
     name, kind = e.op, e.arguments[0].dtype
     if name.startswith("convert_"):
         to = "float" if e.dtype.is_float else "bool" if e.dtype is DType.BOOL else "integer"
-        name = "float_to_float" if kind.is_float and to == "float" else f"to_{to}"
+        name = f"to_{to}"
+        if kind.is_float and to == "float":  # a cast rounds, also where the kernel goes on with more digits
+            is_narrower = _DIGITS[e.dtype] < _DIGITS[kind]
+            name = f"rounded_{e.dtype.value}" if is_narrower else "float_to_float"
     elif name in _OVERLOADED:
         plain, other = _OVERLOADED[name]
         name = f"{name}_{other if kind is DType.BOOL or (kind.is_float and name == 'remainder') else plain}"

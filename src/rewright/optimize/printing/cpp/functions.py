@@ -33,6 +33,7 @@ FUNCTIONS = (
         "remainder_float": "std::fmod({0}, {1})",
         "remainder_integer": "rest_({0}, {1})",
         "to_float": "({type}){0}",
+        **{name: f"{name}({{0}})" for name in ("rounded_f32", "rounded_f16", "rounded_bf16")},
         "to_bool": "({0} != 0)",
         "to_integer": "(long){0}",
         "narrowed": "({type}){0}",

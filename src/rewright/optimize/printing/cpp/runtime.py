@@ -42,6 +42,9 @@ INLINED void put(bfloat_t& to, float x) {
   to.bits = (b & 0x7fffffff) > 0x7f800000 ? 0x7fc0 : (uint16_t)((b + 0x7fff + ((b >> 16) & 1)) >> 16);
 }
 INLINED void put(bfloat_t& to, double x) { put(to, (float)x); }
+template <class T> INLINED T rounded_f32(T x) { return (T)(float)x; }
+template <class T> INLINED T rounded_f16(T x) { return (T)(half_t)x; }
+template <class T> INLINED T rounded_bf16(T x) { bfloat_t b; put(b, x); return (T)value(b); }
 
 """
 _SCALARS = r"""

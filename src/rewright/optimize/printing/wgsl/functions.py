@@ -44,6 +44,8 @@ FUNCTIONS = (
         },
         **{name: f"{name}({{0}}, {{1}})" for name in ("both", "either", "everywhere_at_least_zero", "everywhere_zero")},
         **{name: f"{name}({{0}}, {{1}})" for name in ("floor_quotient", "floor_remainder")},
+        "rounded_f32": "{0}",
+        "rounded_f16": "quantizeToF16({0})",
         "exponential": "exp({0})",
         "exp2_product": "exp2({0} * {1} + {0} * {2})",
         "logistic": "(1.0 / (1.0 + exp(-{0})))",
