@@ -97,8 +97,9 @@ def draw_call(program: Program, kind: Kind, chance: random.Random) -> Call:
     return Call(other, values, seed)
 
 
+@torch.autocast("cpu", enabled=False)
 def arguments(program: Program, call: Call) -> tuple[Any, ...]:
-    """The arguments, made anew."""
+    """The arguments, made anew, whatever mode the call is made in."""
     generator = torch.Generator().manual_seed(call.seed)
     kind = call.kind
     numbers, layouts = iter(kind.numbers), iter(kind.layouts)
