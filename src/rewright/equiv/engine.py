@@ -37,7 +37,7 @@ from rewright.ir.digest import digest
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 from rewright.ir.operator import Unsupported
-from rewright.ir.placement import Mesh, RankProgram
+from rewright.ir.placement import RankProgram, check_graph
 from rewright.ops.base import Array
 from rewright.proof.certificate import Certificate
 from rewright.proof.compared import is_about
@@ -119,8 +119,8 @@ def equiv(
     Raises:
         RewrightError: for programs that have nothing in common; for a weight map that is partial or contradictory.
     """
+    captures = check_graph(left), *_program(right).graphs
     found = _judge(left, right, inputs, relations, budget, _How(audit, explain), prover or Prover())
-    captures = left, *_program(right).graphs
     return found.about_captures(validation_note(captures), text_of(captures))
 
 
@@ -540,12 +540,10 @@ def _has_casts(*graphs: Graph) -> bool:
 
 
 def _program(right: Graph | RankProgram | Sequence[Graph]) -> RankProgram:
-    if isinstance(right, RankProgram):
-        return right
-    graphs = (right,) if isinstance(right, Graph) else tuple(right)
-    if not graphs:
+    found = RankProgram.of(right)
+    if not found.graphs:
         raise RewrightError("no right program was given; give a graph")
-    return RankProgram(graphs, Mesh.of({"rank": len(graphs)}), {}, {})
+    return found
 
 
 def _values(

@@ -25,7 +25,7 @@ class _CallablePackage(ModuleType):
     def __call__(
         self,
         sequential: Graph,
-        distributed: RankProgram | Sequence[Graph],
+        distributed: Graph | RankProgram | Sequence[Graph],
         relations: Given | None = None,
         expect: Given | None = None,
         budget: float | None = None,

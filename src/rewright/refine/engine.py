@@ -11,7 +11,7 @@ from functools import partial
 from rewright.frontends.validation.record import text_of, validation_note
 from rewright.ir.errors import ContradictoryRelations, RewrightError
 from rewright.ir.graph import Graph
-from rewright.ir.placement import Mesh, Placement, RankProgram
+from rewright.ir.placement import Placement, RankProgram, check_graph
 from rewright.ir.unknowns import unknowns
 from rewright.lifting.layers.induction import Layered
 from rewright.ops.agreement import CollectiveMismatch
@@ -50,7 +50,7 @@ _Programs = tuple[Graph, RankProgram]
 
 def refine(
     sequential: Graph,
-    distributed: RankProgram | Sequence[Graph],
+    distributed: Graph | RankProgram | Sequence[Graph],
     relations: Given | None = None,
     expect: Given | None = None,
     budget: float | None = None,
@@ -73,19 +73,21 @@ def refine(
         The verdict: ``proved``, ``refuted`` with a counterexample, or ``unknown`` with the reason.
 
     Raises:
-        RewrightError: for inputs that do not fit together.
+        RewrightError: for inputs that do not fit together, and for a program that is no graph.
     """
-    graphs = distributed.graphs if isinstance(distributed, RankProgram) else distributed
+    check_graph(sequential)
+    program = RankProgram.of(distributed)
+    graphs = program.graphs
     check_inputs(graphs)
-    verdict = answer(sequential, distributed, relations, expect, budget, audit=audit)
+    verdict = answer(sequential, program, relations, expect, budget, audit=audit)
     captures = sequential, *graphs
     verdict = verdict.about_captures(validation_note(captures), text_of(captures))
     if verdict.status != "proved":
         return verdict
     if not relations and not expect:
-        verdict = with_distribution(verdict, sequential, distributed)
+        verdict = with_distribution(verdict, sequential, program)
     verdict = replace(verdict, notes=(*verdict.notes, *notes_of_counts(sequential, graphs)))
-    return with_buffers(verdict, sequential, distributed, relations)
+    return with_buffers(verdict, sequential, program, relations)
 
 
 def answer(
@@ -109,7 +111,7 @@ def answer(
     ``runs=False`` proved programs are not run.
     """
     deadline = None if budget is None else time.monotonic() + budget
-    program = distributed if isinstance(distributed, RankProgram) else _plain(distributed)
+    program = RankProgram.of(distributed)
     _check(sequential, program)
     sequential, program = with_own_memory(sequential, program)
     how = suggest, locate, audit, counts, rounds, runs
@@ -420,10 +422,6 @@ def _said_of(names: Sequence[str], proof: Proof, what: str) -> str:
     if len(names) == 1:
         return f"the output {names[0]} is {what}"
     return f"{len(names)} of {len(proof.relations)} outputs are {what}, {names[0]} first"
-
-
-def _plain(graphs: Sequence[Graph]) -> RankProgram:
-    return RankProgram(tuple(graphs), Mesh.of({"rank": len(graphs)}), {}, {})
 
 
 def _check(sequential: Graph, program: RankProgram) -> None:

@@ -19,13 +19,11 @@ from rewright.refine.verdict import Verdict
 _MOST_NAMED = 3
 
 
-def with_buffers(
-    verdict: Verdict, sequential: Graph, distributed: RankProgram | Sequence[Graph], given: Given | None
-) -> Verdict:
+def with_buffers(verdict: Verdict, sequential: Graph, program: RankProgram, given: Given | None) -> Verdict:
     """A proof with what it takes for granted of buffers; ``unknown`` where they held other values."""
     if verdict.status != "proved":
         return verdict
-    graphs = distributed.graphs if isinstance(distributed, RankProgram) else distributed
+    graphs = program.graphs
     known = {name for name in sequential.inputs if any(name == p or fnmatchcase(name, p) for p in given or {})}
     for rank, graph in enumerate(graphs):
         other = differing_buffers(sequential, graph, known)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 from rewright import ops
@@ -11,11 +10,11 @@ from rewright.ir.placement import RankProgram
 from rewright.refine.verdict import Verdict
 
 
-def with_distribution(verdict: Verdict, sequential: Graph, distributed: RankProgram | Sequence[Graph]) -> Verdict:
+def with_distribution(verdict: Verdict, sequential: Graph, program: RankProgram) -> Verdict:
     """A proof, if something is distributed; else ``unknown``, for whoever said nothing of how ranks hold tensors."""
-    if isinstance(distributed, RankProgram) and distributed.inputs:
+    if program.inputs:
         return verdict  # the program itself says how ranks hold tensors
-    graphs = distributed.graphs if isinstance(distributed, RankProgram) else tuple(distributed)
+    graphs = program.graphs
     if verdict.status != "proved" or len(graphs) < 2 or any(_is_part(sequential, graph) for graph in graphs):
         return verdict
     reason = (
