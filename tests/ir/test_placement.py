@@ -5,10 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import rewright as rw
 from rewright.ir.dims import symbol
 from rewright.ir.errors import RewrightError
-from rewright.ir.graph import GraphBuilder
 from rewright.ir.placement import Mesh, Placement, chunk, place
 from rewright.refine.relations.known import texts_of
 
@@ -110,15 +108,3 @@ def test_placements_may_be_said_as_they_are_printed() -> None:
 def test_reductions_cannot_be_mixed() -> None:
     with pytest.raises(RewrightError, match="mix reductions"):
         place((4,), GRID, ["Partial(sum)", "Partial(max)"])
-
-
-@pytest.mark.parametrize("program", [len, "x", 3, [len]], ids=["function", "text", "number", "list"])
-def test_a_program_that_was_not_captured_is_told_how_to_be(program: object) -> None:
-    """Before, it was an error about something else in the middle of a proof."""
-    graph = GraphBuilder().build()
-    for ask in (rw.equiv, rw.refine):
-        with pytest.raises(RewrightError, match=r"a program is a graph, and this is a .*; capture it: rw\.capture"):
-            ask(graph, program)
-        if not isinstance(program, list):
-            with pytest.raises(RewrightError, match=r"; capture it: rw\.capture"):
-                ask(program, [graph])

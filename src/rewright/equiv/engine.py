@@ -37,7 +37,8 @@ from rewright.ir.digest import digest
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 from rewright.ir.operator import Unsupported
-from rewright.ir.placement import RankProgram, check_graph
+from rewright.ir.placement import RankProgram
+from rewright.ir.programs import check_graph, program_of_ranks
 from rewright.ops.base import Array
 from rewright.proof.certificate import Certificate
 from rewright.proof.compared import is_about
@@ -540,7 +541,7 @@ def _has_casts(*graphs: Graph) -> bool:
 
 
 def _program(right: Graph | RankProgram | Sequence[Graph]) -> RankProgram:
-    found = RankProgram.of(right)
+    found = program_of_ranks(right)
     if not found.graphs:
         raise RewrightError("no right program was given; give a graph")
     return found

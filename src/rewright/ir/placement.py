@@ -8,10 +8,9 @@ placement is partial over some mesh axes, and the global tensor is the sum (or t
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import cast
 
 from rewright.ir.dims import Dim, Shape, divide
 from rewright.ir.errors import RewrightError
@@ -105,18 +104,6 @@ class RankProgram:
     outputs: dict[str, Placement]
     notes: tuple[str, ...] = ()
 
-    @staticmethod
-    def of(given: object) -> RankProgram:
-        """The program of one or several ranks: a graph, or several, are a mesh of one axis.
-
-        Raises RewrightError for what is no graph, such as a function that was not captured.
-        """
-        if isinstance(given, RankProgram):
-            return given
-        graphs = tuple(cast("Iterable[object]", given)) if isinstance(given, (list, tuple)) else (given,)
-        found = tuple(check_graph(graph) for graph in graphs)
-        return RankProgram(found, Mesh.of({"rank": len(found)}), {}, {})
-
     @property
     def deadlock(self) -> str:
         """Why the ranks never end, where the capture found that; values do not show it."""
@@ -126,14 +113,6 @@ class RankProgram:
         """The same programs, known never to end."""
         first, *others = self.graphs
         return replace(self, graphs=(replace(first, metadata=first.metadata | {_DEADLOCK: why}), *others))
-
-
-def check_graph(given: object) -> Graph:
-    """A program that is a graph; raises RewrightError for one that is something else."""
-    if not isinstance(given, Graph):
-        kind = type(given).__name__
-        raise RewrightError(f"a program is a graph, and this is a {kind}; capture it: rw.capture(program, args)")
-    return given
 
 
 def place(shape: Shape, mesh: Mesh, placements: Sequence[str]) -> Placement:

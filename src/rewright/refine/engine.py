@@ -11,7 +11,8 @@ from functools import partial
 from rewright.frontends.validation.record import text_of, validation_note
 from rewright.ir.errors import ContradictoryRelations, RewrightError
 from rewright.ir.graph import Graph
-from rewright.ir.placement import Placement, RankProgram, check_graph
+from rewright.ir.placement import Placement, RankProgram
+from rewright.ir.programs import check_graph, program_of_ranks
 from rewright.ir.unknowns import unknowns
 from rewright.lifting.layers.induction import Layered
 from rewright.ops.agreement import CollectiveMismatch
@@ -76,7 +77,7 @@ def refine(
         RewrightError: for inputs that do not fit together, and for a program that is no graph.
     """
     check_graph(sequential)
-    program = RankProgram.of(distributed)
+    program = program_of_ranks(distributed)
     graphs = program.graphs
     check_inputs(graphs)
     verdict = answer(sequential, program, relations, expect, budget, audit=audit)
@@ -111,7 +112,7 @@ def answer(
     ``runs=False`` proved programs are not run.
     """
     deadline = None if budget is None else time.monotonic() + budget
-    program = RankProgram.of(distributed)
+    program = program_of_ranks(distributed)
     _check(sequential, program)
     sequential, program = with_own_memory(sequential, program)
     how = suggest, locate, audit, counts, rounds, runs

@@ -69,8 +69,7 @@ def met_where_a_number(context: Context, need: Need, given: list[Need], other: V
 
 
 def _is_met(context: Context, need: Need, given: list[Need]) -> bool:
-    number = need.value.constant()
-    if number is not None and number >= 0 and need.kind == "not negative":
+    if need.kind == "not negative" and (number := need.value.constant()) is not None and number >= 0:
         return True
     if any(g.kind == need.kind and _says_the_same(context, g, need) for g in given):
         return True
