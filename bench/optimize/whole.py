@@ -73,7 +73,8 @@ def _cells(row: Row) -> Sequence[str]:
 
     said = row.get("lines", [])
     left = [line for line in said if "left to" in line or "failed" in line]
-    text = row["ended"] if "ended" in row else f"{len(said) - len(left)} graphs taken, {len(left)} left" if said else ""
+    taken = sum(" kernels, " in line for line in said)
+    text = row["ended"] if "ended" in row else f"{taken} graphs taken, {len(left)} left" if said else ""
     times = (number(f"{key} {what}") for what in ("one", "other") for key in ("first", "cpu", "ms"))
     asked = row["model"], "yes" if row["gradients"] else "no", row["peer"], row["process"]
     return (*asked, *times, number("peak", 0), text)

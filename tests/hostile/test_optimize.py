@@ -317,7 +317,15 @@ def test_a_cast_rounds_inside_of_a_kernel(target: str, dtypes: tuple[torch.dtype
 
     def program(x: torch.Tensor) -> Any:
         y = x.to(narrow)
-        return x - y.to(wide), (y * 2).to(wide), y.to(wide) * 1.5
+        z = (x * 3).to(narrow).to(wide)
+        return (
+            x - y.to(wide),
+            (y * 2).to(wide),
+            y.to(wide) * 1.5,
+            (x - y.to(wide)).amax(-1),
+            y.to(wide).argmax(-1),
+            z / 2,
+        )
 
     with torch.no_grad():
         x = torch.randn(8, 33, dtype=wide) * 30
@@ -325,6 +333,20 @@ def test_a_cast_rounds_inside_of_a_kernel(target: str, dtypes: tuple[torch.dtype
         assert fast.status == "proved", fast.reason
         for mine, theirs in zip(fast(x), program(x), strict=True):
             assert torch.equal(mine, theirs)
+
+
+@pytest.mark.parametrize("narrow", [torch.float16, torch.bfloat16])
+def test_sums_and_products_of_what_is_rounded(narrow: torch.dtype) -> None:
+    """Factors left these sums through the cast, and values of attention were those from before it."""
+
+    def program(x: torch.Tensor) -> Any:
+        y = (x * 3).to(narrow).float()
+        return (y / 3).sum(-1), torch.softmax(y @ x.mT, -1) @ y, (x - y).abs().sum(-1)
+
+    with torch.no_grad():
+        x = torch.randn(33, 65)
+        for mine, theirs in zip(softmax_of(program, (x,))(x), program(x), strict=True):
+            torch.testing.assert_close(mine, theirs)
 
 
 def test_an_infinite_side_is_an_infinite_length_whatever_the_other_is() -> None:

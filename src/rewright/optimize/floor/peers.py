@@ -142,12 +142,14 @@ def compile_program(program: Callable[..., Any], args: Sequence[Any]) -> Callabl
 
 
 def _by_inductor(module: torch.fx.GraphModule, given: Sequence[Any]) -> Callable[..., Any]:
-    """A graph by Inductor; what it keeps on disk is only looked at where a capture with sizes seems to go on."""
+    """A graph by Inductor; what it keeps on disk is only looked at where a capture with sizes goes on, or seems to."""
     from torch._guards import TracingContext, tracing
     from torch._inductor.compile_fx import compile_fx
     from torch._subclasses import FakeTensorMode
     from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
-    fakes = FakeTensorMode(shape_env=ShapeEnv(assume_static_by_default=True))
-    with tracing(TracingContext(fakes)):
+    context = TracingContext.try_get()  # within Dynamo, whose arguments are of its own mode
+    if context is None:
+        context = TracingContext(FakeTensorMode(shape_env=ShapeEnv(assume_static_by_default=True)))
+    with tracing(context):
         return cast("Callable[..., Any]", compile_fx(module, list(given)))

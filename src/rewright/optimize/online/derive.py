@@ -23,7 +23,7 @@ from rewright.optimize.online.estimates import estimates, is_float_sum, sub_prod
 from rewright.optimize.online.growing import Factors, growth, growth_of_estimates
 from rewright.optimize.online.resetting import reset
 from rewright.optimize.online.update import Estimate, Update
-from rewright.optimize.scalars.expressions import Expression, Table, contains
+from rewright.optimize.scalars.expressions import Expression, Table, contains, is_plain_cast
 from rewright.optimize.scalars.values import identity, is_no_number, vanishes
 
 Signed = tuple[Expression, int]
@@ -39,7 +39,7 @@ def products(value: Expression, sign: int = 1) -> Iterator[Signed]:
     elif value.op == "divide" and value.dtype.is_float:
         yield from products(value.arguments[0], sign)
         yield from products(value.arguments[1], -sign)
-    elif value.op.startswith("convert_") and value.dtype.is_float and value.arguments[0].dtype.is_float:
+    elif is_plain_cast(value):
         yield from products(value.arguments[0], sign)
     else:
         yield value, sign
@@ -55,7 +55,7 @@ def addends(value: Expression, sign: int = 1) -> Iterator[Signed]:
         yield from addends(value.arguments[1], -sign)
     elif value.op == "negate":
         yield from addends(value.arguments[0], -sign)
-    elif value.op.startswith("convert_") and value.dtype.is_float and value.arguments[0].dtype.is_float:
+    elif is_plain_cast(value):
         yield from addends(value.arguments[0], sign)
     else:
         yield value, sign

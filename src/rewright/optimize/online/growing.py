@@ -24,7 +24,7 @@ from fractions import Fraction
 
 from rewright.optimize.online.polynomials import Leaf, Reader, degree, difference, express, multiply, powers
 from rewright.optimize.online.update import Estimate, Growth
-from rewright.optimize.scalars.expressions import Expression, Table, contains
+from rewright.optimize.scalars.expressions import Expression, Table, contains, is_plain_cast
 from rewright.terms.normal.polynomials.atoms import ONE, Monomial, Number, Polynomial
 
 Factors = frozenset[tuple[int, int, int]]
@@ -148,7 +148,7 @@ class _Products(Reader):
 
     def polynomial(self, e: Expression) -> Polynomial | None:
         """The value as a polynomial; None where it is none."""
-        while e.op.startswith("convert_") and e.dtype.is_float and e.arguments[0].dtype.is_float:
+        while is_plain_cast(e):
             (e,) = e.arguments
         if e.op in ("add", "subtract", "negate", "divide") and not self.follows(e):
             return self.leaf(e)

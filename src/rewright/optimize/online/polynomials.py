@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from fractions import Fraction
 from math import isfinite
 
-from rewright.optimize.scalars.expressions import Expression, Table, contains
+from rewright.optimize.scalars.expressions import Expression, Table, contains, is_plain_cast
 from rewright.terms.normal.polynomials.atoms import (
     NO_NAMES,
     ONE,
@@ -70,7 +70,7 @@ class Reader:
             return polynomial(Leaf(e.number))
         if e.op == "constant" and e.dtype.is_float:
             return polynomial(Fraction(e.value)) if isfinite(e.value) else None
-        if e.op.startswith("convert_") and e.dtype.is_float and e.arguments[0].dtype.is_float:
+        if is_plain_cast(e):
             return self.polynomial(e.arguments[0])
         if e.op in POLYNOMIAL and e.dtype.is_float:
             parts = [self.polynomial(a) for a in e.arguments]

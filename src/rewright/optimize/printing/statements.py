@@ -13,7 +13,7 @@ from functools import reduce
 from rewright.ir.dims import Dim
 from rewright.ir.types import DType
 from rewright.optimize.kernel import Loop as Axis
-from rewright.optimize.scalars.expressions import Expression
+from rewright.optimize.scalars.expressions import Expression, is_rounded
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,7 +304,6 @@ def element_at(buffer: str, *terms: Scalar | int | tuple[Scalar, Dim]) -> Elemen
     return Element(buffer, total(*terms))
 
 
-_DIGITS = {DType.BF16: 8, DType.F16: 11, DType.F32: 24, DType.F64: 53}
 _OVERLOADED = {"not": ("bits", "bool"), "remainder": ("integer", "float")}
 
 
@@ -315,8 +314,7 @@ def operation(e: Expression, arguments: Iterable[Scalar]) -> Call:
         to = "float" if e.dtype.is_float else "bool" if e.dtype is DType.BOOL else "integer"
         name = f"to_{to}"
         if kind.is_float and to == "float":  # a cast rounds, also where the kernel goes on with more digits
-            is_narrower = _DIGITS[e.dtype] < _DIGITS[kind]
-            name = f"rounded_{e.dtype.value}" if is_narrower else "float_to_float"
+            name = f"rounded_{e.dtype.value}" if is_rounded(e) else "float_to_float"
     elif name in _OVERLOADED:
         plain, other = _OVERLOADED[name]
         name = f"{name}_{other if kind is DType.BOOL or (kind.is_float and name == 'remainder') else plain}"

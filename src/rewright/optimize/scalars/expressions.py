@@ -248,6 +248,27 @@ def walk(*roots: Expression) -> Iterator[Expression]:
             stack.extend((a, False) for a in reversed(e.arguments))
 
 
+_DIGITS = {DType.BF16: 8, DType.F16: 11, DType.F32: 24, DType.F64: 53}
+
+
+def is_rounded(e: Expression) -> bool:
+    """Whether an expression is a cast of a float to fewer digits."""
+    if not e.op.startswith("convert_") or not e.dtype.is_float or not e.arguments[0].dtype.is_float:
+        return False
+    return _DIGITS[e.dtype] < _DIGITS[e.arguments[0].dtype]
+
+
+def is_plain_cast(e: Expression) -> bool:
+    """Whether a cast between floats is taken to change nothing.
+
+    One that rounds is so where a reduction is inside, such as the weights of attention in 16 bits: no sum could follow
+    its running values else.
+    """
+    if not e.op.startswith("convert_") or not e.dtype.is_float or not e.arguments[0].dtype.is_float:
+        return False
+    return not is_rounded(e) or any(x.bound is not None for x in walk(e))
+
+
 def contains(value: Expression, part: Expression) -> bool:
     """Whether an expression occurs in another one."""
     seen: set[int] = set()
