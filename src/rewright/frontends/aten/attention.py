@@ -157,6 +157,26 @@ def efficient(
     return found[0], logsumexp, *_scratch(c)
 
 
+@TABLE.register("aten._scaled_dot_product_cudnn_attention.default")
+def by_cudnn(
+    c: Context,
+    query: Value,
+    key: Value,
+    value: Value,
+    attn_bias: Value | None,
+    compute_log_sumexp: bool,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    return_debug_mask: bool = False,
+    *,
+    scale: float | None = None,
+) -> tuple[int | None, ...]:
+    """Its logarithms, with an axis of one behind, are for its own gradient only."""
+    masking = _masking(c, attn_bias, is_causal, dropout_p)
+    operands = (query.position, key.position, value.position)
+    return reference.attention(c.b, *operands, masking, _scale(query, scale))[0], None, *_scratch(c)
+
+
 def _pad(c: Context, logsumexp: int) -> int:
     """The kernel rounds the number of queries up; the rest is never read."""
     own, wanted = c.b.type(logsumexp).shape, c.result(1).shape

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
+import torch._decomp
 
 Decompositions = dict[Any, Callable[..., Any]]
 
@@ -17,7 +18,9 @@ Decompositions = dict[Any, Callable[..., Any]]
 def library_decompositions() -> Decompositions:
     """Decompositions for the libraries that are loaded; nothing is imported for it."""
     core: Any = torch.ops.aten
-    found: Decompositions = {core.as_strided_.default: as_strided_in_place}
+    known: Any = torch._decomp
+    on_gpu = (core.cudnn_batch_norm.default, core.cudnn_batch_norm_backward.default)
+    found: Decompositions = {core.as_strided_.default: as_strided_in_place, **known.get_decompositions(on_gpu)}
     if "torch.distributed.fsdp._fully_shard._fsdp_collectives" not in sys.modules:
         return found
     operators: Any = torch.ops.fsdp

@@ -23,6 +23,8 @@ Dynamic = Mapping[str, Mapping[int, str]]
 A size may be a polynomial: ``"2*half"`` for an axis that two ranks split evenly.
 """
 
+CPU = torch.device("cpu")
+
 experimental_config: Any = torch.fx.experimental._config
 
 SYMBOL_PREFIX = "s_"
@@ -51,17 +53,28 @@ def mode_of(values: Iterable[Any]) -> FakeTensorMode | None:
     return None
 
 
-def as_fake(value: torch.Tensor, mode: FakeTensorMode, shape: Iterable[Any] | None = None) -> torch.Tensor:
-    """A fake CPU tensor of the same shape, strides and dtype; real, meta and other fake tensors alike.
+def as_fake(
+    value: torch.Tensor, mode: FakeTensorMode, shape: Iterable[Any] | None = None, device: torch.device | None = None
+) -> torch.Tensor:
+    """A fake tensor of the same shape, strides and dtype; real, meta and other fake tensors alike.
 
-    Fake CUDA tensors end the process in autograd on a build without CUDA, hence always the CPU.
+    It is on the given device, else where the tensor is: see ``device_of``.
     """
-    if isinstance(value, FakeTensor) and value.fake_mode is mode and value.device.type == "cpu" and shape is None:
+    device = device or device_of(value)
+    if isinstance(value, FakeTensor) and value.fake_mode is mode and value.device == device and shape is None:
         return value.detach()
     with mode:
         if shape is not None:
-            return torch.empty(tuple(shape), dtype=value.dtype, device="cpu")
-        return torch.empty_strided(value.size(), value.stride(), dtype=value.dtype, device="cpu")
+            return torch.empty(tuple(shape), dtype=value.dtype, device=device)
+        return torch.empty_strided(value.size(), value.stride(), dtype=value.dtype, device=device)
+
+
+def device_of(value: torch.Tensor) -> torch.device:
+    """Where a tensor is, as programs ask for it (``x.is_cuda``); the CPU for a device that this machine has not.
+
+    Fake tensors of such a device end the process in autograd.
+    """
+    return value.device if value.device.type == "cuda" and torch.cuda.is_available() else CPU
 
 
 class Symbols:

@@ -116,9 +116,9 @@ def _agrees(module: Any, query: Any, key: Any, block_mask: Any, buffers: Any) ->
 def _listed_blocks(counts: Any, indices: Any, sizes: tuple[int, int], shape: tuple[int, ...]) -> Any:
     """Which scores are in a block of a list: for every row of blocks the first so many of ``indices``."""
     if counts is None:
-        return torch.zeros(shape, dtype=torch.bool)
-    blocks: Any = torch.zeros(indices.shape, dtype=torch.bool)
-    listed = torch.arange(indices.shape[-1]) < counts.unsqueeze(-1)
+        return torch.zeros(shape, dtype=torch.bool, device="cpu")
+    blocks: Any = torch.zeros(indices.shape, dtype=torch.bool, device=indices.device)
+    listed = torch.arange(indices.shape[-1], device=indices.device) < counts.unsqueeze(-1)
     blocks = blocks.scatter_reduce(-1, indices.long(), listed, "amax")
     for axis, size in ((-2, sizes[0]), (-1, sizes[1])):
         blocks = blocks.repeat_interleave(size, axis)

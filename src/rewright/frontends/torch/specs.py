@@ -115,7 +115,7 @@ def _axis_runs(mesh: Any, placements: Sequence[Any], axis: int, size: int, rank:
         return ((0, size),) if size else ()
     shape = [1] * rank
     shape[axis] = size
-    vector = torch.arange(size).view(shape)
+    vector = torch.arange(size, device="cpu").view(shape)
     mine: Any = distribute_tensor(vector, mesh, on_axis, src_data_rank=None)
     return to_runs(mine.to_local().reshape(-1))
 

@@ -29,12 +29,14 @@ from rewright.frontends.torch.decompositions import library_decompositions
 from rewright.frontends.torch.definitions import TRACED
 from rewright.frontends.torch.exported import InterpretedProgram, as_program
 from rewright.frontends.torch.fakes import (
+    CPU,
     Dynamic,
     Symbols,
     as_fake,
     assumptions,
     compiling,
     derive_symbols,
+    device_of,
     mode_of,
     new_mode,
     undecided_sizes,
@@ -193,7 +195,7 @@ class Tracing:
         """Trace once."""
         mode = mode_of(local(v) for v in self.inputs.values()) or new_mode(symbolic=bool(self.dynamic))
         symbols = Symbols(mode) if self.dynamic else None
-        values = self._fake_inputs(mode, symbols)
+        values = self._fake_inputs(mode, symbols, None if groups is _no_groups else CPU)
         with self._surroundings(), noting() as assumed:
             symbolic = mode.shape_env is not None
             module = _make_graph(self._program, values, symbolic=symbolic, opaque=self.opaque)
@@ -227,14 +229,16 @@ class Tracing:
     def _differentiable(self) -> list[str]:
         return [name for name, value in self.given.items() if value.requires_grad and value.is_leaf]
 
-    def _fake_inputs(self, mode: FakeTensorMode, symbols: Symbols | None) -> list[torch.Tensor]:
+    def _fake_inputs(
+        self, mode: FakeTensorMode, symbols: Symbols | None, device: torch.device | None
+    ) -> list[torch.Tensor]:
         for name in self.dynamic:
             if name not in self.given:
                 raise CaptureError(f"no argument {name!r} to make symbolic; the arguments are {sorted(self.given)}")
         values: list[torch.Tensor] = []
         for name, value in self.inputs.items():
             shape = symbols.shape(name, value, self.dynamic[name]) if symbols and name in self.dynamic else None
-            values.append(as_fake(complexes.parts(local(value)), mode, shape))
+            values.append(as_fake(complexes.parts(local(value)), mode, shape, device))
         return values
 
     def _program(self, values: list[torch.Tensor]) -> list[torch.Tensor]:
@@ -272,8 +276,9 @@ class Tracing:
     def rerun(self, values: Mapping[str, torch.Tensor]) -> Tensors:
         """The results of the program by name, run by PyTorch on these inputs, which it may write."""
         self.results = _Results()
+        inputs = [values[name].to(device_of(value)) for name, value in self.inputs.items()]
         with unset_fake_temporarily(), self._surroundings():
-            found = self._exchange([values[name] for name in self.inputs])
+            found = self._exchange(inputs)
         return dict(zip((*self.results.named, *self.results.untold), found, strict=True))
 
     @contextmanager
@@ -369,7 +374,7 @@ def digest_of(value: torch.Tensor) -> str:
 
 
 def _has_values(value: torch.Tensor) -> bool:
-    return type(value) in (torch.Tensor, nn.Buffer, nn.Parameter) and value.device.type == "cpu"
+    return type(value) in (torch.Tensor, nn.Buffer, nn.Parameter) and value.device.type != "meta"
 
 
 def _make_graph(

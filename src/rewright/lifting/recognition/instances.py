@@ -8,10 +8,11 @@ compared with all that is read, so that a wrong digit costs a proof and never so
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
-from functools import partial
-from itertools import combinations, islice, permutations
+from functools import lru_cache, partial
+from itertools import chain, combinations, islice, permutations, product
+from math import gcd, lcm
 
 from rewright.claims.language import Access, Add, Addend, Apply, Content, Index, applies, read_at
 from rewright.ir.dims import Dim, divide
@@ -89,6 +90,7 @@ def _instance(terms: Terms, operand: Operand) -> tuple[Fraction, Operand] | None
         return None
     reads = [compose(read, access) for read in terms.accesses(term)]
     coefficients: Sequence[Fraction] = terms.coefficients(term) if isinstance(own, Add) else ()
+    direction = _direction(coefficients)
     commutes = isinstance(own, Add) or (isinstance(own, Apply) and own.function in COMMUTATIVE)
     for other in islice(terms.users.get(max(children), ()), _MOST_TERMS):
         content = terms.node_label(other).content
@@ -96,32 +98,43 @@ def _instance(terms: Terms, operand: Operand) -> tuple[Fraction, Operand] | None
             continue
         wanted = content.accesses
         factors = content.coefficients if isinstance(content, Add) else ()
+        there = _direction(factors)
+        if sorted(map(abs, direction)) != sorted(map(abs, there)):
+            continue
+        opposite = tuple(-c for c in there)
         for order in _orders(children) if commutes else (range(len(children)),):
-            scale = _scale([coefficients[k] for k in order], factors) if isinstance(own, Add) else ONE
-            place = _solve(wanted, [reads[k] for k in order], terms.arity[other]) if scale is not None else None
-            if scale is None or place is None:
+            if direction and tuple(direction[k] for k in order) not in (there, opposite):
+                continue
+            place = _solve(wanted, [reads[k] for k in order], terms.arity[other])
+            if place is None:
                 continue
             axes = identity(terms.arity[other])
             made = [(child, compose(read, axes)) for child, read in zip(children, wanted, strict=True)]
             # So that a trace has it.
             found, _ = terms.make(partial(read_at, content), made)
             if found == other:
-                return scale, (other, place)
+                return (coefficients[order[0]] / factors[0] if factors else ONE), (other, place)
     return None
 
 
-def _orders(children: Sequence[int]) -> Iterator[Sequence[int]]:
+def _direction(coefficients: Sequence[Fraction]) -> tuple[int, ...]:
+    """Whole numbers without a common factor that are in proportion to these, with their signs."""
+    denominator = lcm(*(c.denominator for c in coefficients))
+    whole = [c.numerator * (denominator // c.denominator) for c in coefficients]
+    common = gcd(*whole) or 1
+    return tuple(c // common for c in whole)
+
+
+@lru_cache(1 << 12)
+def _orders(children: tuple[int, ...]) -> tuple[Sequence[int], ...]:
     """The orders of operands that leave every term where it is: equal terms change places."""
-    if len(set(children)) == len(children):
-        return iter((range(len(children)),))
-    every = permutations(range(len(children)))
-    return islice((o for o in every if all(children[k] == children[j] for j, k in enumerate(o))), _MOST_ORDERS)
-
-
-def _scale(own: Sequence[Fraction], wanted: Sequence[Fraction]) -> Fraction | None:
-    """How many times the wanted coefficients the others are."""
-    scale = own[0] / wanted[0]
-    return scale if all(a == scale * b for a, b in zip(own, wanted, strict=True)) else None
+    places = [[k for k, child in enumerate(children) if child == own] for own in dict.fromkeys(children)]
+    flat = [k for group in places for k in group]
+    found: list[Sequence[int]] = []
+    for moved in islice(product(*map(permutations, places)), _MOST_ORDERS):
+        order = dict(zip(flat, chain.from_iterable(moved), strict=True))
+        found.append([order[k] for k in range(len(children))])
+    return tuple(found)
 
 
 def _solve(wanted: Sequence[Access], reads: Sequence[Access], arity: int) -> Access | None:

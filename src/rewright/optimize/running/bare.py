@@ -112,7 +112,7 @@ class Steps:
     def bound(self, entry: Mapping[str, Any], bind: Callable[[Mapping[str, Any]], Call]) -> Call:
         """The function of a call; one of no tensors makes its own on the device of all others."""
         function = bind(entry)
-        if entry["operands"] or self.device == CPU:
+        if entry["operands"]:
             return function
 
         def make(operands: Sequence[torch.Tensor]) -> torch.Tensor:

@@ -174,7 +174,7 @@ def draw(graph: Graph, scale: float, seed: int, least: int = 0) -> dict[str, Arr
         kind = graph.nodes[position].type
         shape = tuple(int(str(s)) for s in kind.shape)
         if kind.dtype.is_float:
-            values = torch.as_tensor(generator.standard_normal(shape) * scale).to(TORCH[kind.dtype])
+            values = torch.as_tensor(generator.standard_normal(shape) * scale, device="cpu").to(TORCH[kind.dtype])
             found[name] = values.double().numpy()
         elif kind.dtype is DType.BOOL:
             found[name] = generator.random(shape) < 0.5

@@ -37,7 +37,7 @@ class Compiled:
 
     def runner(self, plan: Plan, sizes: Sizes) -> Runner:
         """The plan at some sizes."""
-        given = torch.tensor([sizes[name] for name in size_symbols(plan.graph)])
+        given = torch.tensor([sizes[name] for name in size_symbols(plan.graph)], device="cpu")
         fixed = widen_storage(replace(plan, graph=with_sizes(plan.graph, sizes)))
         return Runner(fixed, {n: (tensors, _with(launch, given)) for n, (tensors, launch) in self.launches.items()})
 

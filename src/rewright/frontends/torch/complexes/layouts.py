@@ -56,7 +56,7 @@ def _fill(func: Any, x: Complex, *sizes: Any, **keywords: Any) -> Complex:
     keywords = {key: value for key, value in keywords.items() if key not in ("dtype", "memory_format")}
     found = func(x.parts, *([*size, 2] for size in sizes), **keywords)
     if "ones" in str(func):
-        found = found * torch.tensor([1.0, 0.0], dtype=found.dtype)
+        found = found * torch.tensor([1.0, 0.0], dtype=found.dtype, device=found.device)
     return Complex(found)
 
 

@@ -64,7 +64,8 @@ def pdist_forward(x: torch.Tensor, p: float = 2) -> torch.Tensor:
     first, second = _pairs(x.shape[0])
     if not first:
         return x.new_zeros((0,))
-    return _norm(x[torch.tensor(first)] - x[torch.tensor(second)], p)
+    i, j = (torch.tensor(rows, device=x.device) for rows in (first, second))
+    return _norm(x[i] - x[j], p)
 
 
 @DEFINITIONS.define("_pdist_backward.default")
@@ -73,6 +74,6 @@ def pdist_backward(gradient: torch.Tensor, x: torch.Tensor, p: float, distance: 
     first, second = _pairs(x.shape[0])
     if not first or not x.numel():
         return torch.zeros_like(x)
-    i, j = torch.tensor(first), torch.tensor(second)
+    i, j = (torch.tensor(rows, device=x.device) for rows in (first, second))
     slope = _slope(gradient.unsqueeze(-1), x[i] - x[j], p, distance.unsqueeze(-1))
     return torch.zeros_like(x).index_add(0, i, slope).index_add(0, j, -slope)

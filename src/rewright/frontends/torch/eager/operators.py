@@ -53,7 +53,11 @@ class Call:
 
 def library(node: Node, operands: Sequence[torch.Tensor]) -> torch.Tensor:
     """An operator by torch, or where torch has no call for it by the operator's own execution on numpy arrays."""
-    return bind(node, [t.shape for t in operands])(operands)
+    call = bind(node, [t.shape for t in operands])
+    if operands:
+        return call(operands)
+    with torch.device("cpu"):  # whatever the default is
+        return call(operands)
 
 
 def bind_at(graph: Graph, position: int) -> Call:
@@ -240,7 +244,7 @@ def _by_numpy(node: Node, operands: Sequence[torch.Tensor]) -> torch.Tensor:
 
 def tensor_of(array: Array) -> torch.Tensor:
     """An array as a tensor of the same shape; NumPy's own contiguous copy of a number would be a list of one."""
-    return torch.as_tensor(np.require(array, requirements=["C", "W"]).reshape(np.shape(array)))
+    return torch.as_tensor(np.require(array, requirements=["C", "W"]).reshape(np.shape(array)), device="cpu")
 
 
 def numbers(shape: Sequence[object]) -> tuple[int, ...]:
@@ -251,6 +255,6 @@ def numbers(shape: Sequence[object]) -> tuple[int, ...]:
 def constant(node: Node) -> torch.Tensor:
     """The values of a constant."""
     assert isinstance(node.op, ops.Constant)
-    found = torch.tensor(node.op.values, dtype=TORCH[node.type.dtype])
+    found = torch.tensor(node.op.values, dtype=TORCH[node.type.dtype], device="cpu")
     shape = numbers(node.type.shape)
     return found.reshape(shape) if ops.is_table(node.op) else found.expand(shape)

@@ -27,7 +27,7 @@ def constant(b: SimplifyingBuilder, tensor: torch.Tensor, name: str, known: dict
     if isinstance(tensor, FakeTensor) or tensor.is_meta:
         raise CaptureError(f"the constant {name} is a fake tensor without values; make it an argument or a buffer")
     kind = type_of(tensor)
-    plain = tensor.detach()
+    plain = tensor.detach().cpu()
     if plain.numel() and bool((plain == plain.flatten()[0]).all()):
         return b.add(ops.Constant(kind, (plain.flatten()[0].item(),)))
     ramp = _ramp(b, plain, kind)
@@ -51,7 +51,7 @@ def _ramp(b: SimplifyingBuilder, tensor: torch.Tensor, kind: TensorType) -> int 
             continue
         line: Any = tensor.movedim(axis, 0).reshape(size, -1)
         start, step = int(line[0, 0]), int(line[1, 0]) - int(line[0, 0])
-        expected = start + step * torch.arange(size, dtype=torch.int64).unsqueeze(1)
+        expected = start + step * torch.arange(size, dtype=torch.int64, device="cpu").unsqueeze(1)
         if bool((line.to(torch.int64) == expected).all()):
             result = b.add(ops.Multiply(), b.add(ops.Iota(kind, axis)), b.add(ops.Constant(kind, (step,))))
             return b.add(ops.Add(), result, b.add(ops.Constant(kind, (start,))))
@@ -59,7 +59,7 @@ def _ramp(b: SimplifyingBuilder, tensor: torch.Tensor, kind: TensorType) -> int 
 
 
 def _digest(tensor: torch.Tensor) -> str:
-    wide = tensor.contiguous().cpu()
+    wide = tensor.contiguous()
     raw = wide.view(torch.uint8) if wide.dtype is not torch.bool else wide.to(torch.uint8)
     found = hashlib.sha256(f"{tensor.dtype}{tuple(tensor.shape)}".encode())
     found.update(raw.numpy().tobytes())

@@ -177,7 +177,7 @@ class Recorder(TorchDispatchMode):
         if known is None and (not tensor.is_contiguous() or tensor.storage_offset() or not _is_whole_storage(tensor)):
             storage = tensor.untyped_storage()
             length = storage.nbytes() // tensor.element_size()
-            empty: Any = torch.empty(0, dtype=tensor.dtype)
+            empty: Any = torch.empty(0, dtype=tensor.dtype, device=tensor.device)
             known = self._constant(empty.set_(storage, 0, (length,)))
         if known is None:
             return self._constant(tensor)

@@ -143,7 +143,9 @@ def _not_run(trace: Trace, graph: Graph) -> str:
 
 def _inputs(draws: Draws, given: Mapping[str, torch.Tensor], positive: bool) -> dict[str, Array]:
     known: dict[str, Array] = {
-        name: value.detach().to(wide(value.dtype)).numpy() for name, value in given.items() if value.dtype in DTYPES
+        name: value.detach().to(wide(value.dtype)).cpu().numpy()
+        for name, value in given.items()
+        if value.dtype in DTYPES
     }
     return {**draws.draw(_SEED, 0, positive), **{name: known[name] for name in draws.inputs if name in known}}
 
@@ -168,7 +170,7 @@ def _run(trace: Trace, tensors: Mapping[str, torch.Tensor]) -> dict[str, Array]:
 def _array(value: torch.Tensor) -> Array:
     """The numbers of a result; complex ones are pairs, as in the graph."""
     real = torch.view_as_real(value.resolve_conj()) if value.is_complex() else value
-    return real.to(wide(real.dtype)).contiguous().numpy()
+    return real.to(wide(real.dtype)).contiguous().cpu().numpy()
 
 
 def _tensor(value: Array) -> torch.Tensor:

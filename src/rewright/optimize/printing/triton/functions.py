@@ -76,8 +76,8 @@ FUNCTIONS = (
         "largest": "tl.max({0})",
         "smallest": "tl.min({0})",
         "transposed": "{0}.T",
-        "dot": 'tl.dot({0}, {1}, input_precision="ieee")',
-        "add_dot": 'tl.dot({0}, {1}, {2}, input_precision="ieee")',
+        "dot": 'tl.dot({0}, {1}, input_precision="tf32x3")',
+        "add_dot": 'tl.dot({0}, {1}, {2}, input_precision="tf32x3")',
         "descriptor": (
             "tl.make_tensor_descriptor({0} + {1}, shape=[{2}, {3}], strides=[{4}, 1], block_shape=[{5}, {6}])"
         ),
