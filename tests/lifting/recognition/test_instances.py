@@ -89,3 +89,27 @@ def test_operands_that_change_places() -> None:
         found = instance(terms, Addend(ONE, term, access))
         assert found is not None
         assert found.term == known[0]
+
+
+def test_equal_terms_in_another_order_and_times_a_negative_number() -> None:
+    """``u[i] + 3 u[j]``, of which ``-6 u[5] - 2 u[7]`` is minus twice what is at ``i = 7, j = 5``."""
+    terms = Terms()
+    u = terms.input("u", 1)
+    known = terms.add([(ONE, u, ((0, ((0, 1),)),)), (Fraction(3), u, ((0, ((1, 1),)),))])
+    terms.finish_sequential()
+    own = terms.add([(Fraction(-6), u, ((5, ()),)), (Fraction(-2), u, ((7, ()),))])
+    assert known is not None and own is not None
+    found = instance(terms, own)
+    assert found == Addend(-2 * known.coefficient, known.term, ((7, ()), (5, ())))
+
+
+def test_other_proportions_are_no_instance() -> None:
+    """``u[5] + 2 u[7]`` and ``u[5] - 3 u[7]`` are none of ``u[i] + 3 u[j]``."""
+    terms = Terms()
+    u = terms.input("u", 1)
+    terms.add([(ONE, u, ((0, ((0, 1),)),)), (Fraction(3), u, ((0, ((1, 1),)),))])
+    terms.finish_sequential()
+    for second in (2, -3):
+        own = terms.add([(ONE, u, ((5, ()),)), (Fraction(second), u, ((7, ()),))])
+        assert own is not None
+        assert instance(terms, own) is None

@@ -22,6 +22,22 @@ for name in sys.argv[1:]:
     for a, b in zip(mine if several else [mine], expected if several else [expected]):
         torch.testing.assert_close(a, b, rtol=1e-5, atol=2e-5)
 """
+FLOAT32 = """
+import torch, rewright as rw
+from rewright.optimize.planning.planner import Planner
+from rewright.optimize.planning.preparing import prepare_graph
+from rewright.optimize.running.triton_launch import compile_kernel
+from tests.optimize.programs import PROGRAMS
+program, _ = PROGRAMS["causal"]()
+args = tuple(torch.empty(1, 2, 256, 64, device="meta") for _ in range(3))
+training = torch.nn.BatchNorm1d(5)
+given = torch.empty(32, 5, device="meta")
+for program, args, multiplies in ((program, args, True), (training, (given,), False)):
+    plan = Planner(prepare_graph(rw.capture(program, args))).plan()
+    for kernel in plan.kernels:
+        made = compile_kernel(plan, kernel, 80)
+        assert (".tf32." in made.asm["ptx"]) == multiplies, kernel.name
+"""
 DESCRIBED = """
 from rewright.optimize.running import triton_launch
 from rewright.optimize.running.triton_tuning import Tiles
@@ -242,6 +258,11 @@ def test_places_with_nan_in_the_interpreter() -> None:
 @pytest.mark.parametrize("capabilities", [("90",), pytest.param(("80", "100"), marks=pytest.mark.long)])
 def test_kernels_compile_and_use_the_matrix_units(capabilities: tuple[str, ...]) -> None:
     run(CODE, *capabilities, interpret=False)
+
+
+def test_float32_on_the_matrix_units_and_numbers_that_are_stored_compile() -> None:
+    """A stored number was cast as a tensor (``(0.1).to(tl.float32)``), which only the interpreter took."""
+    run(FLOAT32, interpret=False)
 
 
 def test_functions_that_triton_has_not_are_right_at_their_edges() -> None:

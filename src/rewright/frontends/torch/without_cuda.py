@@ -1,7 +1,8 @@
 """Programs that name CUDA outright, on the CPU: streams that do nothing, and a current device that is the CPU.
 
-A capture puts every tensor on the CPU, because it needs shapes only. Code that asks for the current CUDA device, moves
-tensors with ``.cuda()`` or waits for a stream then fails on a machine without a GPU, and mixes devices on one with it.
+A capture of ranks puts every tensor on the CPU, because it needs shapes only, and so does any capture on a machine
+without a GPU. Code that asks for the current CUDA device, moves tensors with ``.cuda()`` or waits for a stream then
+fails, and where there is a GPU it mixes devices.
 """
 
 from __future__ import annotations
