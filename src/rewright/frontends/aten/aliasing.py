@@ -88,7 +88,6 @@ def view_dtype(c: Context, x: Value, dtype: object) -> Steps:
     "_c10d_functional.wait_tensor.default",
     "_c10d_functional._wrap_tensor_autograd.default",
     "aten.real.default",
-    "prims.device_put.default",
     "tg.log_tensor.default",
 )
 def identity(c: Context, x: Value, *_: object, **__: object) -> Steps | None:

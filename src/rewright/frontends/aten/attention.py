@@ -136,29 +136,10 @@ def flash_backward(
     return flash_for_cpu_backward(c, gradient, query, key, value, result, logsumexp, dropout_p, is_causal, scale=scale)
 
 
-@TABLE.register("aten._scaled_dot_product_efficient_attention.default")
+@TABLE.register(
+    "aten._scaled_dot_product_efficient_attention.default", "aten._scaled_dot_product_cudnn_attention.default"
+)
 def efficient(
-    c: Context,
-    query: Value,
-    key: Value,
-    value: Value,
-    attn_bias: Value | None,
-    compute_log_sumexp: bool,
-    dropout_p: float = 0.0,
-    is_causal: bool = False,
-    *,
-    scale: float | None = None,
-) -> tuple[int | None, ...]:
-    found = flash_for_cpu(c, query, key, value, dropout_p, is_causal, attn_mask=attn_bias, scale=scale)
-    wanted = c.result(1)
-    logsumexp: int | None = found[1]
-    if c.b.type(found[1]).shape != wanted.shape:
-        logsumexp = _pad(c, found[1]) if compute_log_sumexp else None
-    return found[0], logsumexp, *_scratch(c)
-
-
-@TABLE.register("aten._scaled_dot_product_cudnn_attention.default")
-def by_cudnn(
     c: Context,
     query: Value,
     key: Value,
@@ -171,10 +152,14 @@ def by_cudnn(
     *,
     scale: float | None = None,
 ) -> tuple[int | None, ...]:
-    """Its logarithms, with an axis of one behind, are for its own gradient only."""
-    masking = _masking(c, attn_bias, is_causal, dropout_p)
-    operands = (query.position, key.position, value.position)
-    return reference.attention(c.b, *operands, masking, _scale(query, scale))[0], None, *_scratch(c)
+    found = flash_for_cpu(c, query, key, value, dropout_p, is_causal, attn_mask=attn_bias, scale=scale)
+    wanted = c.result(1)
+    logsumexp: int | None = found[1]
+    if len(wanted.shape) > c.b.type(found[1]).rank:
+        logsumexp = None  # with an axis of one behind: for a gradient that has no lowering
+    elif c.b.type(found[1]).shape != wanted.shape:
+        logsumexp = _pad(c, found[1]) if compute_log_sumexp else None
+    return found[0], logsumexp, *_scratch(c)
 
 
 def _pad(c: Context, logsumexp: int) -> int:

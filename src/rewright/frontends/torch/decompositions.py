@@ -5,22 +5,23 @@ FSDP2 packs parameters with operators whose alias annotations say less than they
 
 from __future__ import annotations
 
+import importlib
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-import torch._decomp
 
 Decompositions = dict[Any, Callable[..., Any]]
 
 
 def library_decompositions() -> Decompositions:
-    """Decompositions for the libraries that are loaded; nothing is imported for it."""
-    core: Any = torch.ops.aten
-    known: Any = torch._decomp
+    """Decompositions of what PyTorch calls on a GPU, and for the libraries that are loaded: none is imported for it."""
+    library: Any = torch
+    core, table = library.ops.aten, importlib.import_module("torch._decomp").decomposition_table
     on_gpu = (core.cudnn_batch_norm.default, core.cudnn_batch_norm_backward.default)
-    found: Decompositions = {core.as_strided_.default: as_strided_in_place, **known.get_decompositions(on_gpu)}
+    found: Decompositions = {core.as_strided_.default: as_strided_in_place, **{o: table[o] for o in on_gpu}}
+    found[library.ops.prims.device_put.default] = device_put
     if "torch.distributed.fsdp._fully_shard._fsdp_collectives" not in sys.modules:
         return found
     operators: Any = torch.ops.fsdp
@@ -40,6 +41,11 @@ def as_strided_in_place(
     if tuple(size) != tuple(given.shape) or not same or storage_offset not in (None, given.storage_offset()):
         return NotImplemented
     return given
+
+
+def device_put(given: torch.Tensor, device: torch.device, non_blocking: bool = False) -> torch.Tensor:
+    """The tensor itself where it is on that device already, as whoever writes to it will see; else a copy."""
+    return given if given.device == torch.device(device) else given.to(device, copy=True)
 
 
 def all_gather_copy_in(

@@ -119,7 +119,9 @@ def trace(
     """
     doing = f"tracing {title(target)}" + (f" on rank {rank}" if groups else "")
     with unset_fake_temporarily():
-        tracing = partial(Tracing, target, args, kwargs or {}, backward, dynamic or {}, opaque=opaque)
+        tracing = partial(
+            Tracing, target, args, kwargs or {}, backward, dynamic or {}, opaque=opaque, device=CPU if groups else None
+        )
         try:
             try:
                 return tracing().run(groups or _no_groups, rank)
@@ -148,6 +150,7 @@ class Tracing:
         wrappers: bool = False,
         differentiates: bool = False,
         opaque: bool = False,
+        device: torch.device | None = None,
     ) -> None:
         self.recorder = SourceRecorder(Tracing._program.__code__)
         self.target: Any = getattr(target, "_orig_mod", target)  # what torch.compile wraps
@@ -155,6 +158,8 @@ class Tracing:
         self.differentiates = differentiates
         self.kwargs: Mapping[str, Any] = kwargs
         self.backward, self.dynamic, self.opaque = backward, dynamic, opaque
+        self.device = device
+        """Where every tensor is, for a program of ranks; None for where each of them is."""
         self.arguments = self._bind()
         owner: Any = self.target.module if isinstance(self.target, InterpretedProgram) else self.target
         self.owners = Owners.of(owner, self.arguments, wrappers=wrappers)
@@ -195,7 +200,7 @@ class Tracing:
         """Trace once."""
         mode = mode_of(local(v) for v in self.inputs.values()) or new_mode(symbolic=bool(self.dynamic))
         symbols = Symbols(mode) if self.dynamic else None
-        values = self._fake_inputs(mode, symbols, None if groups is _no_groups else CPU)
+        values = self._fake_inputs(mode, symbols)
         with self._surroundings(), noting() as assumed:
             symbolic = mode.shape_env is not None
             module = _make_graph(self._program, values, symbolic=symbolic, opaque=self.opaque)
@@ -229,16 +234,14 @@ class Tracing:
     def _differentiable(self) -> list[str]:
         return [name for name, value in self.given.items() if value.requires_grad and value.is_leaf]
 
-    def _fake_inputs(
-        self, mode: FakeTensorMode, symbols: Symbols | None, device: torch.device | None
-    ) -> list[torch.Tensor]:
+    def _fake_inputs(self, mode: FakeTensorMode, symbols: Symbols | None) -> list[torch.Tensor]:
         for name in self.dynamic:
             if name not in self.given:
                 raise CaptureError(f"no argument {name!r} to make symbolic; the arguments are {sorted(self.given)}")
         values: list[torch.Tensor] = []
         for name, value in self.inputs.items():
             shape = symbols.shape(name, value, self.dynamic[name]) if symbols and name in self.dynamic else None
-            values.append(as_fake(complexes.parts(local(value)), mode, shape, device))
+            values.append(as_fake(complexes.parts(local(value)), mode, shape, self.device))
         return values
 
     def _program(self, values: list[torch.Tensor]) -> list[torch.Tensor]:
@@ -276,7 +279,7 @@ class Tracing:
     def rerun(self, values: Mapping[str, torch.Tensor]) -> Tensors:
         """The results of the program by name, run by PyTorch on these inputs, which it may write."""
         self.results = _Results()
-        inputs = [values[name].to(device_of(value)) for name, value in self.inputs.items()]
+        inputs = [values[name].to(self.device or device_of(value)) for name, value in self.inputs.items()]
         with unset_fake_temporarily(), self._surroundings():
             found = self._exchange(inputs)
         return dict(zip((*self.results.named, *self.results.untold), found, strict=True))

@@ -16,9 +16,8 @@ from unittest import mock
 import torch
 from torch.overrides import TorchFunctionMode
 
+from rewright.frontends.torch.fakes import CPU
 from rewright.frontends.torch.overwriting import finish_all
-
-_CPU = torch.device("cpu")
 
 
 class _Idle:
@@ -42,7 +41,7 @@ def _synchronize(*args: object) -> None:
 
 
 def _current_device() -> torch.device:
-    return _CPU
+    return CPU
 
 
 def _unavailable() -> bool:
@@ -88,9 +87,9 @@ class _ToCpu(TorchFunctionMode):
 def _on_cpu(value: Any) -> Any:
     """The CPU in place of a CUDA device; anything else unchanged."""
     if isinstance(value, torch.device):
-        return _CPU if value.type == "cuda" else value
+        return CPU if value.type == "cuda" else value
     if isinstance(value, str) and (value == "cuda" or value.startswith("cuda:")):
-        return _CPU
+        return CPU
     return value
 
 
