@@ -14,7 +14,7 @@ from bench.tables import print_table
 
 TASK = (sys.executable, "-W", "ignore", "-m", "bench.optimize.calls.task")
 HEADER = ("program", "door", "calls", "by kernels", "differ", "so does PyTorch's own compiler", "made")
-DOORS = ("optimize", "compile")
+DOORS = ("optimize", "compile", "train")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -33,11 +33,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 bad, theirs = (f"{len(row.get(key, ()))}" for key in ("differences", "theirs"))
                 calls, kernels = (f"{found.get(key, 0)}" for key in ("calls", "by kernels"))
                 yield row["program"], row["door"], calls, kernels, bad, theirs, made
+                for text in _wrong(row):  # at once, since the rest may take hours
+                    print(text, file=sys.stderr, flush=True)
 
     print_table(HEADER, cells())
     total = {key: sum(r.get("found", {}).get(key, 0) for r in rows) for key in ("calls", "by kernels")}
-    wrong = [f"{r['program']}, {r['door']}: {text}" for r in rows for text in r.get("differences", ())]
-    wrong += [f"{r['program']}, {r['door']}: {r['ended']}: {r['said']}" for r in rows if "ended" in r]
+    wrong = [text for row in rows for text in _wrong(row)]
     print(
         f"\n{total['calls']} calls, {total['by kernels']} of them by kernels; {len(wrong)} differ or ended the process"
     )
@@ -54,6 +55,13 @@ def _row(program: str, door: str, calls: int, options: Any) -> Row:
         "seed": f"{options.seed} {door} {program}",
     }
     return {**alone(asked, options.budget, threads=1, command=TASK), "program": program, "door": door}
+
+
+def _wrong(row: Row) -> list[str]:
+    """Each difference of a program, and how its process ended where it did not end by itself."""
+    where = f"{row['program']}, {row['door']}: "
+    ended = [f"{row['ended']}: {row['said']}"] if "ended" in row else []
+    return [where + text for text in (*row.get("differences", ()), *ended)]
 
 
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:

@@ -99,8 +99,13 @@ def _sharing(leaves: Sequence[Any]) -> list[tuple[int, int]]:
 def in_double(value: Any) -> Any:
     """The same argument in float64, apart from all others."""
     if isinstance(value, torch.Tensor) and value.is_floating_point():
-        return value.detach().double()
+        return value.detach().double().requires_grad_(value.requires_grad)
     return value.clone() if isinstance(value, torch.Tensor) else value
 
 
-__all__ = ["Outcome", "difference", "in_double", "outcome"]
+def bits(x: torch.Tensor) -> torch.Tensor:
+    """The bytes of a tensor's elements, in which NaN is itself."""
+    return x.detach().resolve_neg().contiguous().view(-1).view(torch.uint8)
+
+
+__all__ = ["Outcome", "bits", "difference", "in_double", "outcome"]

@@ -9,13 +9,16 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from copy import deepcopy
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch.utils import _pytree as pytree
 
 from bench.optimize.calls.drawing import Call, Kind, arguments, draw_call, draw_kind
-from bench.optimize.calls.judging import Outcome, difference, in_double, outcome
+from bench.optimize.calls.judging import Outcome, bits, difference, in_double, outcome
 from bench.optimize.calls.programs import PROGRAMS
 from bench.optimize.calls.spec import Program
 from bench.optimize.notes import Notes
@@ -41,45 +44,72 @@ class Runs:
         Steps.__call__ = counted  # both doors lead there
 
 
+@dataclass(frozen=True)
+class Door:
+    """How a program is optimised: by ``optimize``, by ``compile``, or by that with gradients, which is ``train``."""
+
+    name: str
+
+    def of(self, kind: Kind) -> Kind:
+        """Such a kind of call: all that can have a gradient wants one, where gradients are compared."""
+        return replace(kind, mode="requires_grad") if self.name == "train" else kind
+
+    def calling(self, function: Function) -> Function:
+        """What is compared: the program, and with it its gradients."""
+        return partial(_with_gradients, function) if self.name == "train" else function
+
+
+def _with_gradients(function: Function, *args: Any) -> tuple[Any, Any]:
+    """What it returns, and the gradients of its arguments and parameters for numbers of either sign as weights."""
+    results = function(*args)
+    tensors = [x for x in pytree.tree_leaves(results) if isinstance(x, torch.Tensor) and x.requires_grad]
+    parameters = list(function.parameters()) if isinstance(function, torch.nn.Module) else []
+    wanted = [x for x in (*args, *parameters) if isinstance(x, torch.Tensor) and x.requires_grad]
+    if not tensors or not wanted:
+        return results, None
+    weights = [torch.arange(x.numel(), dtype=torch.float64).cos().to(x.dtype).reshape(x.shape) for x in tensors]
+    return results, torch.autograd.grad(tensors, wanted, weights, allow_unused=True)
+
+
 def main(path: str, asked: str) -> None:
     """Make calls, and write down how many, by what, and which differ."""
     options: Mapping[str, Any] = json.loads(asked)
-    notes, program = Notes(Path(path)), PROGRAMS[options["program"]]
+    notes, program, door = Notes(Path(path)), PROGRAMS[options["program"]], Door(options["door"])
     chance, runs = random.Random(options["seed"]), Runs()
     found: Counter[str] = Counter()
     differences: list[str] = []
     theirs: list[str] = []
     torch.set_num_threads(1)
     while found["calls"] < options["calls"]:
-        kind = draw_kind(program, chance, plain=chance.random() < 0.8)
+        kind = door.of(draw_kind(program, chance, plain=chance.random() < 0.8))
         notes.doing(f"kernels for {kind}")
-        made = _made(program, kind, options["door"], chance)
+        made = _made(program, kind, door, chance)
         found[f"kernels: {made[1]}"] += 1
         wrong: list[tuple[Call, str]] = []
         for _ in range(min(options["each"], options["calls"] - found["calls"])):
             call = draw_call(program, kind, chance)
+            call = replace(call, kind=door.of(call.kind))
             notes.doing(str(call))
             before = runs.number
-            why = compare(program, call, made[0])
+            why = compare(program, call, made[0], door)
             found["calls"] += 1
             found["by kernels"] += runs.number > before
             if why:
                 wrong.append((call, f"{why} | made for {kind} | {call}"))
         for call, text in wrong:
-            own = options["door"] == "compile" and is_pytorchs(program, kind, call)
-            (theirs if own else differences).append(text)
+            (theirs if is_pytorchs(program, kind, call, door) else differences).append(text)
         notes.know(found=dict(found), differences=differences, theirs=theirs)
     notes.doing("the end")
 
 
-def _made(program: Program, kind: Kind, door: str, chance: random.Random) -> tuple[Function | None, str]:
+def _made(program: Program, kind: Kind, door: Door, chance: random.Random) -> tuple[Function | None, str]:
     """What is called, made for a call with normal values, and its status; None where eager refuses such a call."""
     call = Call(kind, "normal", chance.randrange(2**31))
     function = program.made(kind.sizes)
     with modes(kind.mode):
-        if outcome(function, arguments(program, call)).error:
+        if outcome(door.calling(function), arguments(program, call)).error:
             return None, "eager refuses"
-        if door == "compile":
+        if door.name != "optimize":
             torch._dynamo.reset()
             compiled = torch.compile(function, backend=backend, options=TARGET, dynamic=chance.choice((None, True)))
             return compiled, "compile"
@@ -101,28 +131,28 @@ def _dynamic(program: Program, function: Function) -> dict[str, dict[int, str]] 
     return found or None
 
 
-def compare(program: Program, call: Call, made: Function | None) -> str:
+def compare(program: Program, call: Call, made: Function | None, door: Door) -> str:
     """How a call differs from eager PyTorch, in words; a module of other sizes is its own."""
     if made is None:
         return ""
     eager = _program_of(made)
     with modes(call.kind.mode):
         state = _state(eager)
-        theirs = outcome(eager, arguments(program, call))
+        theirs = outcome(door.calling(eager), arguments(program, call))
         _restore(eager, state)
-        precise = _exactly(program, eager, call)
+        precise = None if _writes_shared(program, call, theirs) else _exactly(program, eager, call, door)
         _restore(eager, state)
-        ours = outcome(made, arguments(program, call))
+        ours = outcome(door.calling(made), arguments(program, call))
         _restore(eager, state)
     return difference(ours, theirs, precise)
 
 
-def is_pytorchs(program: Program, kind: Kind, call: Call) -> bool:
+def is_pytorchs(program: Program, kind: Kind, call: Call, door: Door) -> bool:
     """Whether ``torch.compile`` without any compiler, or with its own, differs from eager PyTorch in this call too."""
     function = program.made(kind.sizes)
     for name in ("aot_eager", "aot_eager_decomp_partition", "inductor"):
         torch._dynamo.reset()
-        if compare(program, call, torch.compile(function, backend=name)):
+        if compare(program, call, torch.compile(function, backend=name), door):
             return True
     return False
 
@@ -133,16 +163,22 @@ def _program_of(made: Function) -> Function:
     return original or getattr(made, "_orig_mod", made)
 
 
-def _exactly(program: Program, eager: Function, call: Call) -> Outcome | None:
-    """The call in float64, where that is the same function; None where a program writes or has no such call."""
+def _writes_shared(program: Program, call: Call, made: Outcome) -> bool:
+    """Whether a call writes to arguments that share memory, which they do not in float64."""
+    if call.kind.share not in ("view", "shifted"):
+        return False
+    pairs = zip(arguments(program, call), made.left, strict=True)
+    return not all(torch.equal(bits(x), bits(y)) for x, y in pairs if isinstance(x, torch.Tensor))
+
+
+def _exactly(program: Program, eager: Function, call: Call, door: Door) -> Outcome | None:
+    """The call in float64, where that is the same function; None where a program has no such call."""
     if not program.exact:
         return None
     function = deepcopy(eager).double() if isinstance(eager, torch.nn.Module) else eager
-    if call.kind.share in ("view", "shifted"):
-        return None
     given = arguments(program, call)
     known = {id(value): in_double(value) for value in given}
-    return outcome(function, tuple(known[id(value)] for value in given))
+    return outcome(door.calling(function), tuple(known[id(value)] for value in given))
 
 
 def _state(function: Function) -> dict[str, torch.Tensor]:

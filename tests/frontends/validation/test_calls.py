@@ -11,6 +11,7 @@ import torch.nn.functional as F
 
 import rewright as rw
 from rewright.frontends.torch.validation import calls
+from rewright.frontends.torch.validation.eager import refuse_trap
 from rewright.frontends.validation.record import EQUAL, Validation, validation_of
 from rewright.frontends.validation.store import Store
 from rewright.ir.digest import digest
@@ -129,3 +130,18 @@ def test_the_largest_number_of_a_type_is_that_of_the_program(dtype: torch.dtype)
     """Calls are run in float64, whose largest number is another one."""
     graph = rw.capture(lambda x: x.nan_to_num(0), (torch.randn(3, 4, dtype=dtype),))
     assert validation_of(graph) is not None
+
+
+@pytest.mark.parametrize("dtype", [torch.int8, torch.int16, torch.int32, torch.int64])
+def test_the_lowest_integer_is_not_divided_by_minus_one(dtype: torch.dtype) -> None:
+    """PyTorch's kernel ends the process there; such operands are drawn, and others are drawn instead."""
+    lowest, one = torch.full((3,), torch.iinfo(dtype).min, dtype=dtype), torch.ones(3, dtype=dtype)
+    target, keywords = torch.ops.aten.div.Tensor_mode, {"rounding_mode": "trunc"}
+
+    with pytest.raises(ArithmeticError, match="divided by -1"):
+        refuse_trap(target, (lowest, -one), keywords)
+    refuse_trap(target, (lowest, one), keywords)
+    refuse_trap(target, (lowest.float(), -one), keywords)
+
+    found = checked(lambda a, b: torch.div(a, b, rounding_mode="trunc"), lowest, one)
+    assert len(found.calls) == 1 and not found.skipped

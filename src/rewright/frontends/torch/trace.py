@@ -10,7 +10,7 @@ import hashlib
 import logging
 import warnings
 from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, cast
@@ -118,9 +118,11 @@ def trace(
     Fourier transforms stay the calls that they are. Raises CaptureError.
     """
     doing = f"tracing {title(target)}" + (f" on rank {rank}" if groups else "")
-    with unset_fake_temporarily():
+    mode = _caller()
+    with unset_fake_temporarily(), counting_writes():
+        device = CPU if groups else None
         tracing = partial(
-            Tracing, target, args, kwargs or {}, backward, dynamic or {}, opaque=opaque, device=CPU if groups else None
+            Tracing, target, args, kwargs or {}, backward, dynamic or {}, opaque=opaque, device=device, mode=mode
         )
         try:
             try:
@@ -151,6 +153,7 @@ class Tracing:
         differentiates: bool = False,
         opaque: bool = False,
         device: torch.device | None = None,
+        mode: Callable[[], AbstractContextManager[Any]] = nullcontext,
     ) -> None:
         self.recorder = SourceRecorder(Tracing._program.__code__)
         self.target: Any = getattr(target, "_orig_mod", target)  # what torch.compile wraps
@@ -160,6 +163,8 @@ class Tracing:
         self.backward, self.dynamic, self.opaque = backward, dynamic, opaque
         self.device = device
         """Where every tensor is, for a program of ranks; None for where each of them is."""
+        self.mode = mode
+        """What the program itself runs in; around it writes are counted, which inference tensors do not do."""
         self.arguments = self._bind()
         owner: Any = self.target.module if isinstance(self.target, InterpretedProgram) else self.target
         self.owners = Owners.of(owner, self.arguments, wrappers=wrappers)
@@ -279,9 +284,9 @@ class Tracing:
     def rerun(self, values: Mapping[str, torch.Tensor]) -> Tensors:
         """The results of the program by name, run by PyTorch on these inputs, which it may write."""
         self.results = _Results()
-        inputs = [values[name].to(self.device or device_of(value)) for name, value in self.inputs.items()]
-        with unset_fake_temporarily(), self._surroundings():
-            found = self._exchange(inputs)
+        with counting_writes(), unset_fake_temporarily(), self._surroundings():
+            given = {n: v.clone() if v.is_inference() else v for n, v in values.items()}
+            found = self._exchange([given[n].to(self.device or device_of(v)) for n, v in self.inputs.items()])
         return dict(zip((*self.results.named, *self.results.untold), found, strict=True))
 
     @contextmanager
@@ -309,7 +314,7 @@ class Tracing:
         args = [replace(name, value, given) for name, value in self._positional()]
         kwargs = {name: replace(name, value, given) for name, value in self.kwargs.items()}
         log.calls.clear()
-        with NotingOverwriting():
+        with NotingOverwriting(), self.mode():
             returned: Any = self.target(*args, **kwargs)
             named = dict(result_names(returned))
             gradients = _gradients(trained)
@@ -399,6 +404,16 @@ def _make_graph(
             **TRACED,
         }
         return make_fx(function, decompositions, mode, _allow_non_fake_inputs=True)(values)
+
+
+def counting_writes() -> AbstractContextManager[Any]:
+    """Outside of inference mode, whose tensors do not count how often they are written."""
+    return torch.inference_mode(False)
+
+
+def _caller() -> Callable[[], AbstractContextManager[Any]]:
+    """What enters inference mode again, where it is entered now."""
+    return torch.inference_mode if torch.is_inference_mode_enabled() else nullcontext
 
 
 def _argument_tensors(arguments: Mapping[str, Any]) -> Tensors:

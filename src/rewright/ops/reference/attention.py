@@ -22,7 +22,8 @@ from rewright.ops.reference.softmax import exponentials
 class Masking:
     """Which scores count: ``mask`` is boolean (true counts) or added to the scores; ``causal`` keeps key <= query.
 
-    ``guarded`` gives zero instead of NaN for a query that no key may answer.
+    ``guarded`` gives zero for a query that no key may answer, as result (instead of NaN) and as log-sum-exp (instead
+    of minus infinity), so that its gradients are zero.
     """
 
     mask: int | None = None
@@ -46,8 +47,8 @@ def attention(b: GraphBuilder, query: int, key: int, value: int, masking: Maskin
         result = rb.dot(b, probabilities, value, ([batch + 1], [batch]), batch)
         if masking.guarded:
             empty = rb.compare(b, "EQ", parts.maximum, rb.splat_like(b, float("-inf"), parts.maximum))
-            zero = rb.splat_like(b, 0.0, result)
-            result = rb.select(b, empty, zero, result)
+            result = rb.select(b, empty, rb.splat_like(b, 0.0, result), result)
+            logsumexp = rb.select(b, empty, rb.splat_like(b, 0.0, logsumexp), logsumexp)
         return result, rb.reshape(b, logsumexp, b.type(logsumexp).shape[:-1])
 
 

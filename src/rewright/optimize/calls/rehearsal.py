@@ -86,6 +86,11 @@ def _twice(rehearsal: _Rehearsal, look: Look) -> Rehearsed:
         raise CaptureError(f"a call changes {changed}, which kernels do not; return it, or keep it in a buffer")
     every = list(inputs.items())
     for held in state.held:
+        if held.tensor.is_inference():
+            raise CaptureError(
+                f"{held.path} was made in inference mode, where nothing counts whether a call writes to it; "
+                "make it a buffer or an argument"
+            )
         fake = _stand_in(mode, held.tensor)
         if fake is not None and fake._version != held.tensor._version and fake._version:
             raise CaptureError(f"a call writes to {held.path}, which kernels do not; make it a buffer or an argument")

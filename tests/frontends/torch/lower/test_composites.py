@@ -53,6 +53,19 @@ def test_a_query_that_no_key_answers_is_left_open_or_zero(boolean: bool) -> None
     np.testing.assert_allclose(zero, attend()(*args).numpy(), atol=1e-12)
 
 
+def test_a_query_that_no_key_answers_has_gradients_of_zero() -> None:
+    """The backward recomputes the weights from the logarithm of their sum, which is zero for such a query."""
+    keep = torch.ones(5, 7, dtype=torch.bool)
+    keep[2] = False
+    program, args = gradients(lambda q, k, v: attend()(q, k, v, keep)), (QUERY, KEY, VALUE)
+    inputs = {f"arguments.{n}": v.numpy() for n, v in enumerate(args)}
+
+    found = run(capture(program, args, guards_queries=True), inputs)
+
+    for value, expected in zip(found.values(), torch.utils._pytree.tree_leaves(program(*args)), strict=True):
+        np.testing.assert_allclose(value, expected.detach().numpy(), atol=1e-12)
+
+
 QUERY, KEY, VALUE = numbers(2, 4, 5, 8), numbers(2, 4, 7, 8, seed=1), numbers(2, 4, 7, 8, seed=2)
 
 

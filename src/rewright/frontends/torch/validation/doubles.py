@@ -8,7 +8,7 @@ from typing import Any, cast
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from rewright.frontends.torch.validation.eager import REALS, wide
+from rewright.frontends.torch.validation.eager import REALS, refuse_trap, wide
 
 
 class Doubles(TorchDispatchMode):
@@ -17,7 +17,9 @@ class Doubles(TorchDispatchMode):
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         each = _argument if func._schema.is_mutable else _operand
         keywords = {key: _each(value, each) for key, value in kwargs.items()} if kwargs else {}
-        return _each(func(*(_each(value, each) for value in args), **keywords), each)
+        arguments = [_each(value, each) for value in args]
+        refuse_trap(func, arguments, keywords)
+        return _each(func(*arguments, **keywords), each)
 
 
 def _each(value: Any, change: Callable[[Any], Any]) -> Any:

@@ -105,6 +105,7 @@ def _integer_bounds(call: Cut) -> Iterator[list[Bounds]]:
     if torch.Tag.pointwise in target.tags:
         yield every
         yield [(0, 3)] * len(call.leaves)
+        yield [(1, 3)] * len(call.leaves)  # what is divided by
         return
     if len(call.leaves) == 1:
         yield [(-6, 6)]

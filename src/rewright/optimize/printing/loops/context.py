@@ -40,8 +40,6 @@ class Context:
     table: Table
     kernel: Kernel
     tiling: Tiling
-    has_inverses: bool = True
-    """Whether a quotient may be a product with an inverse that is computed once, which is rounded twice."""
     is_across: bool = False
     """Whether rows are the innermost loop."""
     scopes: Scopes = field(default_factory=Scopes)

@@ -61,13 +61,6 @@ def _lower(k: Context, e: Expression) -> Scalar:
         return index(k, e.index)
     if e.op == "load":
         return load(k, e)
-    if e.op == "divide" and e.dtype.is_float and k.has_inverses:
-        top, bottom = e.arguments
-        if number := closed_value(bottom):
-            return call("multiply", value(k, top), Number(1 / number, k.real))
-        if k.scopes.depth(bottom) < k.scopes.depth(top):
-            one = k.table.plain("divide", (k.table.constant(1.0, e.dtype), bottom))
-            return call("multiply", value(k, top), value(k, one))
     return operated(k, e, lambda a: value(k, a))
 
 

@@ -24,7 +24,7 @@ TILE = 32
 
 def lower(plan: Plan, kernel: Kernel) -> Function:
     """A kernel on whole tensors."""
-    k = Context(plan.graph, plan.table, kernel, Tiling(1, TILE), has_inverses=False)
+    k = Context(plan.graph, plan.table, kernel, Tiling(1, TILE))
     loops = [*kernel.grid, *([kernel.rows] if kernel.rows is not None else [])]
     features = [kernel.features] if kernel.features is not None else []
     with k.scopes.block(*(loop.name for loop in (*loops, *features))) as block:

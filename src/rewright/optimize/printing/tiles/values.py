@@ -55,13 +55,6 @@ def _lower(k: Context, c: Block, e: Expression) -> Scalar:
         return index(k, c, e.index)
     if e.op == "load":
         return load(k, c, e)
-    if e.op == "divide" and e.dtype.is_float:
-        top, bottom = e.arguments
-        if number := closed_value(bottom):
-            return call("multiply", value(k, c, top), Number(1 / number, e.dtype))
-        if bottom.free < e.free:  # a division for every row, and not for every element
-            inverse = value(k, c, k.table.plain("divide", (k.table.constant(1.0, e.dtype), bottom)))
-            return call("multiply", value(k, c, top), inverse)
     return operated(e, lambda a: value(k, c, a))
 
 
