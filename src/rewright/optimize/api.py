@@ -184,6 +184,20 @@ class Optimized:
 
         return write_package(self, Path(folder))
 
+    def register(self, name: str) -> Callable[..., Any]:
+        """The program with its own signature, as one operator ``torch.ops.<namespace>.<name>`` that runs the kernels.
+
+        So ``torch.export`` and ``torch.compile`` keep them in what is made of larger programs. The name is
+        ``namespace::name``. The operator has no gradient, and its results lie row by row. It is the program as it was
+        captured: what that reads besides tensors does not change any more, and kernels run whatever is faster.
+
+        Raises RewrightError where there are no kernels, for a name that is none, and for a program that writes to its
+        arguments, returns their memory, or reads parameters of a module that it is not.
+        """
+        from rewright.optimize.operator import register_operator
+
+        return register_operator(self, name)
+
     def emit(self, folder: str | Path) -> list[Path]:
         """Write the generated code and the explanation; returns the files."""
         from rewright.optimize.report import emit_files

@@ -133,13 +133,25 @@ def test_what_does_not_factor_gets_a_pass_of_its_own(kind: str) -> None:
     assert a.derive(body) is None
 
 
-def test_a_factor_without_the_element_leaves_the_sum() -> None:
+def test_numbers_and_what_holds_a_reduction_leave_the_sum() -> None:
     a = Algebra()
+    total = a.table.reduce(Bound("sum", LANE, 8), a.values[2])
 
-    update = a.derive(a.f("divide", a.values[1], a.constant))
+    for factor in (a.number(3.0), total):
+        update = a.derive(a.f("divide", a.values[1], factor))
 
-    assert update is not None and update.body is a.values[1] and update.factor is None
-    assert update.finish is not None
+        assert update is not None and update.body is a.values[1] and update.factor is None
+        assert update.finish is not None
+
+
+def test_what_is_read_from_memory_stays_in_the_sum() -> None:
+    """``inf * x`` is no number where one of the elements is zero, and ``inf * sum(x)`` may be one."""
+    a = Algebra()
+    body = a.f("multiply", a.values[1], a.constant)
+
+    update = a.derive(body)
+
+    assert update is not None and update.body is body and update.finish is None
 
 
 def test_a_maximum_of_something_running_is_not_followed() -> None:

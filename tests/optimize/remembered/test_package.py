@@ -57,6 +57,36 @@ def test_a_package_runs_in_a_process_without_rewright(tmp_path: Path) -> None:
     torch.testing.assert_close(found, looked_up(*ARGS), rtol=1e-4, atol=1e-5)
 
 
+EXPORTED = """
+import sys, torch
+sys.path.insert(0, sys.argv[1])
+from run import load
+load().register("packaged::looked_up")
+program = torch.export.load(sys.argv[2]).module()
+torch.save(program(*torch.load(sys.argv[3], weights_only=True)), sys.argv[4])
+assert "rewright" not in sys.modules
+"""
+
+
+def test_an_exported_program_calls_the_kernels_of_a_package(tmp_path: Path) -> None:
+    class Model(torch.nn.Module):
+        def forward(self, *args: torch.Tensor) -> torch.Tensor:
+            found: torch.Tensor = operator(*args)
+            return found * 2
+
+    optimized = rw.optimize(looked_up, ARGS, target="cpu", floor=False, remember=False)
+    operator = optimized.register("packaged::looked_up")
+    optimized.package(tmp_path / "package")
+    torch.export.save(torch.export.export(Model(), ARGS), tmp_path / "model.pt2")
+    torch.save(ARGS, tmp_path / "given.pt")
+    files = [str(tmp_path / name) for name in ("package", "model.pt2", "given.pt", "found.pt")]
+    done = subprocess.run([sys.executable, "-I", "-c", EXPORTED, *files], capture_output=True, text=True, check=False)
+
+    assert done.returncode == 0, done.stderr
+    found = torch.load(tmp_path / "found.pt", weights_only=True)
+    torch.testing.assert_close(found, 2 * looked_up(*ARGS), rtol=1e-4, atol=1e-5)
+
+
 def test_a_package_says_what_does_not_fit_and_what_was_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     where = package(tmp_path)
     monkeypatch.syspath_prepend(str(where))

@@ -59,3 +59,8 @@ def test_what_differs_in_more_than_numbers_is_not_alike(values: tuple[object, ob
 def test_there_are_one_to_three_symbols(hints: dict[str, int]) -> None:
     with pytest.raises(NotAlike, match="one to 3 sizes"):
         choose_samples(hints, taken=())
+
+
+def test_a_number_that_is_no_size_has_no_primes_near_it() -> None:
+    with pytest.raises(NotAlike, match="no size"):
+        choose_samples({"shift": 2**63 - 1}, taken=())

@@ -38,6 +38,8 @@ CAPTURING = threading.RLock()
 """Captures change what PyTorch's modules mean while they last: one at a time."""
 Capture = Callable[[Sequence[Any], Mapping[str, Any]], Graph]
 Run = Callable[[Mapping[str, torch.Tensor]], dict[str, torch.Tensor]]
+Leaves = dict[str, Any]
+"""Arguments by path; of an example, the class for a tensor."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +67,8 @@ class Calls:
     """The kinds of calls by the sizes of what has symbols."""
     constants: tuple[torch.Tensor, ...] = ()
     """Tensors that kernels keep."""
+    example: Leaves = field(default_factory=dict[str, Any])
+    """The arguments of the first call."""
     repeats: tuple[tuple[Repeat, Known], ...] = ()
     """The kinds of calls that ran, as far as another one is told to be of them at once."""
 
@@ -87,6 +91,7 @@ class Calls:
             if not calls._computes(captured, tensors):
                 raise RewrightError("with symbols for sizes it is another program than the one that is called")
             known = Known(calls._guard(reached, state, tensors), found.results)
+            calls.example = {n: torch.Tensor if n in tensors else v for n, v in leaves_of(arguments).items()}
             _refuse(calls.graph, known, tensors)
             calls.known[calls._sizes(tensors)] = [known]
             return calls
@@ -245,6 +250,11 @@ def arguments_by_name(program: Any, args: Sequence[Any], kwargs: Mapping[str, An
     return bind_arguments(program.forward if isinstance(program, torch.nn.Module) else program, args, kwargs)
 
 
+def leaves_of(arguments: Mapping[str, Any]) -> Leaves:
+    """What containers among arguments hold, by path; tensors have the names that captures give them."""
+    return dict(leaf for name, value in arguments.items() for leaf in leaves(name, value))
+
+
 def plain_names(program: Any) -> tuple[str, ...]:
     """The parameters of a program by name, where each is one argument that may be given by position; else nothing."""
     try:
@@ -314,4 +324,4 @@ def _refuse(graph: Graph, known: Known, tensors: Mapping[str, torch.Tensor]) -> 
             raise RewrightError(f"it writes to {name.removeprefix(UPDATED)}, whose elements share memory")
 
 
-__all__ = ["CAPTURING", "Calls", "arguments_by_name"]
+__all__ = ["CAPTURING", "Calls", "Leaves", "arguments_by_name", "leaves_of"]

@@ -23,7 +23,7 @@ from rewright.optimize.online.estimates import estimates, is_float_sum, sub_prod
 from rewright.optimize.online.growing import Factors, growth, growth_of_estimates
 from rewright.optimize.online.resetting import reset
 from rewright.optimize.online.update import Estimate, Update
-from rewright.optimize.scalars.expressions import Expression, Table, contains, is_plain_cast
+from rewright.optimize.scalars.expressions import Expression, Table, contains, is_plain_cast, walk
 from rewright.optimize.scalars.values import identity, is_no_number, vanishes
 
 Signed = tuple[Expression, int]
@@ -88,9 +88,9 @@ def derive(table: Table, kind: str, body: Expression, lane: str, running: Collec
 def derived(table: Table, kind: str, body: Expression, lane: str, running: Collection[Expression]) -> Update | None:
     """The update of a reduction whose body depends on running values; None where f does not factor.
 
-    ``running`` are reductions of the same pass. Factors of a sum that do not depend on the lane leave it and are
-    applied at the end. Every reduction may follow an extremum by a reset; sums follow maxima and minima, whose states
-    never come back, by a factor, and other sums by growing as estimates of means move.
+    ``running`` are reductions of the same pass. Factors of a sum that do not depend on the lane and are not read from
+    memory leave it and are applied at the end. Every reduction may follow an extremum by a reset; sums follow maxima
+    and minima, whose states never come back, by a factor, and other sums by growing as estimates of means move.
     """
     rest, finish = _invariant(table, _apart(table, body, lane), lane) if kind == "sum" else (body, None)
     depends = tuple(e for e in running if contains(rest, e))
@@ -261,11 +261,17 @@ def _by_factors(bodies: Collection[tuple[Expression, Expression]]) -> dict[Facto
 
 
 def _invariant(table: Table, body: Expression, lane: str) -> tuple[Expression, Expression | None]:
-    """A product without the factors that do not depend on the lane, and those; an exponential stays where it is."""
+    """A product without the factors that leave its sum, and those.
+
+    They are numbers, and what holds a reduction, which is known at the end of its pass only. An exponential stays, and
+    so does what is read from memory: where that is infinite, each product with it may be no number, and that with the
+    sum is one.
+    """
     inside: list[Signed] = []
     outside: list[Signed] = []
     for factor, sign in products(body):
         stays = lane in factor.free or (factor.op == "exponential" and not _is_inverse(factor))
+        stays = stays or not (factor.op == "constant" or any(e.bound is not None for e in walk(factor)))
         (inside if stays else outside).append((factor, sign))
     rest = product_of(table, inside)
     if rest is None or not outside or all(sign < 0 for _, sign in inside):

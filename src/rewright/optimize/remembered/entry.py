@@ -21,13 +21,13 @@ from rewright.optimize.floor.peers import compile_graph
 from rewright.optimize.remembered.domains import domain_document
 from rewright.optimize.running.bare import Steps, native, processor
 from rewright.optimize.running.execution import Runner
-from rewright.optimize.running.manifest import Manifest, constants_of, manifest_of_graph
+from rewright.optimize.running.manifest import Manifest, constants_of, manifest_of_graph, types_document
 from rewright.optimize.sizes.inputs import SizedDomain
 
 if TYPE_CHECKING:
     from rewright.optimize.api import Optimized
 
-FORMAT = 1
+FORMAT = 2
 FOREIGN_CALLS = {FOREIGN}
 """Calls that PyTorch alone cannot make."""
 CERTIFICATE = "certificate.json.gz"
@@ -166,6 +166,7 @@ def _document(found: Optimized) -> dict[str, Any] | None:
         "kernels": {k.name: s.name for k, s in zip(plan.kernels, printed.sources, strict=True)},
         "library": len(plan.steps) - len(plan.kernels),
         "manifest": manifest.document,
+        "types": types_document(plan.graph),
         "parts": parts,
         "domain": domain,
     }

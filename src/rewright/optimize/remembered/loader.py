@@ -4,6 +4,9 @@
     program = load()
     results = program(x=x, weight=weight)   # tensors by name
 
+``program.register("namespace::name")`` is the same as an operator of PyTorch, which ``torch.export`` keeps and a
+``.pt2`` calls; it takes tensors in the order of ``program.names``.
+
 It is for the sizes, dtypes and processor that ``manifest.json`` names, and says so where a call does not fit. The proof
 is in ``certificate.json.gz``, which ``rewright audit`` checks; ``explanation.txt`` says what was fused.
 """
@@ -31,7 +34,7 @@ class Program:
         for name, digest in digests.items():
             if hashlib.sha256((folder / name).read_bytes()).hexdigest() != digest:
                 raise RuntimeError(f"{folder / name} was changed since the package was written; write it again")
-        bare, calls = (_module(folder, name) for name in ("bare", "calls"))
+        bare, calls, self.operators = (_module(folder, name) for name in ("bare", "calls", "operators"))
         self.manifest: dict[str, Any] = json.loads((folder / "manifest.json").read_text())
         missing = sorted(set(self.manifest["processor"]) - bare.processor())
         if missing:
@@ -78,6 +81,15 @@ class Program:
                 raise ValueError(why)
             results: dict[str, torch.Tensor] = self.steps(given)
         return results
+
+    def register(self, name: str) -> Any:
+        """``torch.ops.<namespace>.<name>``, of tensors in the order of ``names``; ValueError for a name that is none.
+
+        It returns one tensor, or a tuple of them, in the order of the results.
+        """
+        types = [(shape, getattr(torch, kind)) for shape, kind in self.manifest["types"].values()]
+        outputs = list(self.manifest["types"])
+        return self.operators.register(name, self.names, outputs, lambda given: self(**given), lambda _: types)
 
 
 def load(folder: str | Path = HERE) -> Program:

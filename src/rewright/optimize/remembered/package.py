@@ -9,7 +9,7 @@ from rewright.frontends.torch.eager import calls
 from rewright.ir.errors import RewrightError
 from rewright.optimize.remembered import loader
 from rewright.optimize.remembered.entry import FOREIGN_CALLS, calls_of, write_entry
-from rewright.optimize.running import bare
+from rewright.optimize.running import bare, operators
 from rewright.optimize.sizes.runner import FlexibleRunner
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def write_package(found: Optimized, folder: Path) -> list[Path]:
         raise RewrightError(f"{folder} is there and is no package; name a new folder")
     if unknown := calls_of(found) & FOREIGN_CALLS:
         raise RewrightError(f"the program leaves {min(unknown)} to calls that only rewright runs; package a part of it")
-    files = {"run.py": loader, "bare.py": bare, "calls.py": calls}
+    files = {"run.py": loader, "bare.py": bare, "calls.py": calls, "operators.py": operators}
     texts = {name: Path(str(module.__file__)).read_text() for name, module in files.items()}
     try:
         if not write_entry(found, folder, texts):

@@ -76,6 +76,12 @@ def manifest_of_graph(graph: Graph, kinds: Mapping[str, torch.dtype] | None = No
     return writer.manifest(steps)
 
 
+def types_document(graph: Graph) -> dict[str, Any]:
+    """Shape and dtype of each output."""
+    kinds = {name: graph.nodes[place].type for name, place in graph.outputs.items()}
+    return {name: [numbers(kind.shape), _name(TORCH[kind.dtype])] for name, kind in kinds.items()}
+
+
 def constants_of(graph: Graph) -> dict[int, torch.Tensor]:
     """Tables, by place."""
     return {p: constant(node) for p, node in enumerate(graph.nodes) if ops.is_table(node.op)}

@@ -20,6 +20,8 @@ MOST_SYMBOLS = 3
 """For n symbols there are two to the power of n tuples of sizes."""
 LEAST = 127
 """No smaller size stands for a symbol: what is best for many steps costs little with few, and not the reverse."""
+MOST = 2**31
+"""No larger number stands for a size: it is one that the program is given, and few are prime."""
 Samples = Sequence[tuple[str, int, int]]
 """Symbols, each with two sizes."""
 Number = Callable[[Sequence[Dim]], Dim]
@@ -35,10 +37,12 @@ def choose_samples(hints: Mapping[str, int], taken: Collection[int]) -> Samples:
 
     Which of two symbols is larger is the same at all tuples of sizes, as in the example.
 
-    Raises NotAlike where there are no symbols, or too many.
+    Raises NotAlike where there are no symbols, or too many, or one stands for no size of a tensor.
     """
     if not hints or len(hints) > MOST_SYMBOLS:
         raise NotAlike(f"kernels take one to {MOST_SYMBOLS} sizes, and here are {len(hints)}")
+    if any(hint > MOST for hint in hints.values()):
+        raise NotAlike(f"{max(hints.values())} is a number that the program is given, and no size")
     found, last = list[tuple[str, int, int]](), LEAST - 1
     for name, hint in sorted(hints.items(), key=lambda item: item[1]):
         low = _next(max(hint - 1, last), taken)
