@@ -87,9 +87,15 @@ class Program:
 
         It returns one tensor, or a tuple of them, in the order of the results.
         """
-        types = [(shape, getattr(torch, kind)) for shape, kind in self.manifest["types"].values()]
-        outputs = list(self.manifest["types"])
-        return self.operators.register(name, self.names, outputs, lambda given: self(**given), lambda _: types)
+        kinds: dict[str, tuple[list[int], str]] = self.manifest["types"]
+
+        def run(given: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+            return self(**given)
+
+        def types(tensors: Sequence[torch.Tensor]) -> list[tuple[list[int], torch.dtype]]:
+            return [(shape, getattr(torch, kind)) for shape, kind in kinds.values()]
+
+        return self.operators.register(name, self.names, list(kinds), run, types)
 
 
 def load(folder: str | Path = HERE) -> Program:
