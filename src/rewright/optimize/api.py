@@ -32,7 +32,7 @@ from rewright.optimize.running.bare import CPU, Steps
 from rewright.optimize.running.checked import Checked
 from rewright.optimize.running.execution import Runner
 from rewright.optimize.running.targets import Printed, Target
-from rewright.optimize.scalars.domains import Domain
+from rewright.optimize.scalars.domains import Domain, without_assertions
 from rewright.optimize.sizes.inputs import BySizes, SizedDomain, numbers_of
 from rewright.optimize.sizes.runner import FlexibleRunner
 from rewright.proof.certificate import Certificate
@@ -312,14 +312,15 @@ class Request:
     def _optimize(self, found: Optimized, dynamic: Dynamic | None) -> None:
         started = time.process_time()
         found.device = targets.device_of(self.target, self.tensors)
-        captured = self._captured(found, dynamic)
+        whole = self._captured(found, dynamic)
+        captured = without_assertions(whole)
         found.graph, found.captured = prepare_graph(captured), captured
         is_flexible = bool(size_symbols(captured))
-        found.domain = SizedDomain(captured) if is_flexible else Domain.of(captured)
+        found.domain = SizedDomain(whole) if is_flexible else Domain.of(whole)
         found.seconds["capture"] = time.process_time() - started
         options = (self.allow, self.verify, self.peers, self.times is not None)
         is_kept = self.remember and self.target == "cpu" and not is_flexible
-        key = key_of(captured, self.target, options) if is_kept else ""
+        key = key_of(whole, self.target, options) if is_kept else ""
         if key and (entry := recall(key)) is not None and _restore(found, entry):
             return
         from rewright.optimize import making

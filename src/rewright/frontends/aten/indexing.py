@@ -191,20 +191,24 @@ def index_add(c: Context, x: Value, dim: int, index: Value, source: Value, *, al
         updates = updates if alpha == 1 else rb.multiply(c.b, updates, c.position(alpha, x.dtype))
     elif not alpha:
         return x.position
-    return _index_write(c, x, dim, index, updates, "sum")
+    return _index_write(c, x, dim, _flat(c, index), updates, "sum")
 
 
 @TABLE.register("aten.index_copy.default")
 def index_copy(c: Context, x: Value, dim: int, index: Value, source: Value) -> int:
-    return _index_write(c, x, dim, index, source.position, "replace")
+    return _index_write(c, x, dim, _flat(c, index), source.position, "replace")
 
 
-def _index_write(c: Context, x: Value, dim: int, index: Value, updates: int, kind: ScatterKind) -> int:
+def _flat(c: Context, index: Value) -> int:
+    """Indices as a vector; PyTorch raises where one is negative."""
+    return rb.reshape(c.b, index.position, (index.type.size(),))
+
+
+def _index_write(c: Context, x: Value, dim: int, places: int, updates: int, kind: ScatterKind) -> int:
     axis, rank = x.axis(dim), max(x.rank, 1)
     base = rb.reshape(c.b, x.position, x.shape or (1,))
     updates = rb.reshape(c.b, updates, c.b.type(updates).shape or (1,))
     moved = rb.transpose(c.b, updates, [axis, *(i for i in range(rank) if i != axis)])
-    places = _from_front(c, rb.reshape(c.b, index.position, (index.type.size(),)), c.b.type(base).shape[axis])
 
     def write(base: int, updates: int, kind: ScatterKind) -> int:
         return reference.scatter_points(c.b, base, [axis], [places], updates, kind)
@@ -216,7 +220,8 @@ def _index_write(c: Context, x: Value, dim: int, index: Value, updates: int, kin
 def index_fill(c: Context, x: Value, dim: int, index: Value, value: Number) -> int:
     axis, count = x.axis(dim), index.type.size()
     shape = tuple(count if i == axis else size for i, size in enumerate(x.shape or (1,)))
-    return _index_write(c, x, dim, index, rb.splat(c.b, value, shape, x.dtype), "replace")
+    places = _from_front(c, _flat(c, index), (x.shape or (1,))[axis])  # negative ones count from the end here
+    return _index_write(c, x, dim, places, rb.splat(c.b, value, shape, x.dtype), "replace")
 
 
 @TABLE.register("aten.cat.default", "aten.concat.default")

@@ -59,13 +59,17 @@ PURE: dict[str, Callable[..., Any]] = {
 
 KNOWN = frozenset({*PURE, *VIEWS, *WRITES})
 
+ASSERTIONS = {
+    "aten._assert_async.default": False,
+    "aten._assert_async.msg": False,
+    "aten._linalg_check_errors.default": True,
+}
+"""What raises an error where its operand is zero, or where it is not."""
 IGNORED = frozenset(
     {
-        "aten._assert_async.default",
-        "aten._assert_async.msg",
+        *ASSERTIONS,
         "aten._assert_scalar.default",
         "aten._assert_tensor_metadata.default",
-        "aten._linalg_check_errors.default",
         "aten.sym_constrain_range.default",
         "aten.sym_constrain_range_for_size.default",
         "profiler._record_function_enter.default",

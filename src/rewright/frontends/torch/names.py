@@ -12,6 +12,8 @@ import torch
 from rewright.ir.errors import CaptureError
 
 Named = tuple[str, Any]
+ASSERTED = "asserted:"
+"""How the name of an output begins that says whether a program's own assertion holds."""
 
 
 def bind_arguments(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:

@@ -24,6 +24,7 @@ from torch.fx.experimental.proxy_tensor import get_proxy_mode, make_fx
 
 from rewright.frontends.aten.context import Communicator
 from rewright.frontends.torch import complexes
+from rewright.frontends.torch.asserting import AssertingClasses
 from rewright.frontends.torch.constants import check_constants
 from rewright.frontends.torch.decompositions import library_decompositions
 from rewright.frontends.torch.definitions import TRACED
@@ -299,6 +300,7 @@ class Tracing:
             refusing_wrappers(),
             placed_one_by_one(),
             self._with_gradients(),
+            AssertingClasses() if self.opaque else nullcontext(),
         ):
             yield
 

@@ -81,9 +81,10 @@ def _deferred(
     kind: str, options: Mapping[str, Any], module: torch.fx.GraphModule, examples: Sequence[Any]
 ) -> Callable[[list[Any]], Sequence[Any]]:
     """A graph of AOTAutograd's, to be optimised when it is called; its arguments are one list, which is emptied."""
+    from rewright.optimize.backend.effects import without_tokens
     from rewright.optimize.backend.graphs import GraphCalls
 
-    calls = GraphCalls(module, kind, options)
+    calls = GraphCalls(without_tokens(module), kind, options)
 
     def boxed(arguments: list[Any]) -> Sequence[Any]:
         given = tuple(arguments)

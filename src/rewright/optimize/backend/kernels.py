@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from rewright.frontends.torch.names import ASSERTED
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 from rewright.optimize.api import Optimized, Request, request
@@ -88,7 +89,7 @@ class Fastest:
     def kernels(self, captured: Captured) -> Kernels:
         """The kernels, called with the tensors of the graph that was captured."""
         assert captured.graph is not None and self.found is not None and self.runner is not None
-        plain, outputs = captured.plain, tuple(captured.graph.outputs)
+        plain, outputs = captured.plain, tuple(n for n in captured.graph.outputs if not n.startswith(ASSERTED))
         return Kernels(plain.module, self.found.domain, plain.names, outputs, captured.returned, self.runner)
 
 

@@ -15,6 +15,8 @@ from torch.overrides import TorchFunctionMode
 from rewright.optimize.calls.tensors import is_told
 
 _ACCESSORS = ("__get__", "__set__", "__delete__")
+_ASSERTIONS = ("_assert_async",)
+"""What gives nothing, and is looked at before kernels run."""
 
 
 class Asking(TorchFunctionMode):
@@ -42,7 +44,7 @@ class Asking(TorchFunctionMode):
             name, asks = getattr(owner, "__name__", "an attribute"), True
         else:
             asks = _has_tensors((*args, *(kwargs or {}).values())) and not _has_tensors((result,))
-        if asks and not is_told(name):
+        if asks and not is_told(name) and name not in _ASSERTIONS:
             self.names.add(name)
         return result
 

@@ -1,4 +1,4 @@
-"""Where a program is defined: divisors of integers that are not zero, and indices within their tensor.
+"""Where a program is defined: divisors of integers that are not zero, indices within their tensor, its assertions.
 
 Elsewhere PyTorch raises an error. What the analysis of values shows needs no look; the rest is computed from a call's
 inputs before the kernels run, and where it does not hold the program itself runs, and says so.
@@ -7,13 +7,14 @@ inputs before the kernels run, and where it does not hold the program itself run
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 
 from rewright import ops
 from rewright.analysis.values import facts_of
 from rewright.frontends.torch.eager.operators import TORCH, constant, library
+from rewright.frontends.torch.names import ASSERTED
 from rewright.ir.dims import Dim
 from rewright.ir.graph import Graph
 from rewright.optimize.running.bare import holds
@@ -30,12 +31,32 @@ class Obligation:
     """None for a divisor. For indices the size; of a vector of several, for one of them."""
     part: tuple[int, int] | None = None
     """The axis of index vectors, and which of them."""
+    is_asserted: bool = False
+    """Whether the program itself says so."""
 
     def words(self, graph: Graph) -> str:
         """What goes wrong where it does not hold."""
         node = graph.nodes[self.user]
+        if self.is_asserted:
+            return f"an assertion of {node.op.name} at {node.span} does not hold"
         indexed = "writes out of range" if isinstance(node.op, ops.Scatter) else "reads out of range"
         return f"{node.op.name} at {node.span} {'divides by zero' if self.below is None else indexed}"
+
+
+def without_assertions(graph: Graph) -> Graph:
+    """What a program computes, without what it asserts."""
+    outputs = {name: position for name, position in graph.outputs.items() if not name.startswith(ASSERTED)}
+    if len(outputs) == len(graph.outputs):
+        return graph
+    live = graph.ancestors(outputs.values()) | frozenset(graph.inputs.values())
+    place = {position: number for number, position in enumerate(sorted(live))}
+    nodes = [graph.nodes[position] for position in place]
+    return replace(
+        graph,
+        nodes=tuple(replace(node, operands=tuple(place[p] for p in node.operands)) for node in nodes),
+        inputs={name: place[position] for name, position in graph.inputs.items()},
+        outputs={name: place[position] for name, position in outputs.items()},
+    )
 
 
 @dataclass(frozen=True)
@@ -52,8 +73,9 @@ class Domain:
         facts = facts_of(graph)
         live = graph.live()
         found: list[Obligation] = []
+        asserted = [Obligation(p, p, is_asserted=True) for n, p in graph.outputs.items() if n.startswith(ASSERTED)]
         for position in sorted(live):
-            for obligation in _obligations(graph, position):
+            for obligation in (*_obligations(graph, position), *(o for o in asserted if o.position == position)):
                 known = facts[obligation.position]
                 if obligation.below is None and not known.zero:
                     continue

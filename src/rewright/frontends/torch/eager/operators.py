@@ -257,4 +257,4 @@ def constant(node: Node) -> torch.Tensor:
     assert isinstance(node.op, ops.Constant)
     found = torch.tensor(node.op.values, dtype=TORCH[node.type.dtype], device="cpu")
     shape = numbers(node.type.shape)
-    return found.reshape(shape) if ops.is_table(node.op) else found.expand(shape)
+    return found.reshape(shape) if ops.is_table(node.op) else found.reshape(()).expand(shape)

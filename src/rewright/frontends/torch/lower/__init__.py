@@ -16,6 +16,7 @@ from rewright.frontends.aten.views import Tensor
 from rewright.frontends.torch.lower.placing import PlacingBuilder
 from rewright.frontends.torch.lower.sizes import dim_of, type_of
 from rewright.frontends.torch.lower.walk import Walk
+from rewright.frontends.torch.names import ASSERTED
 from rewright.frontends.torch.traced import TracedProgram
 from rewright.ir.errors import CaptureError
 from rewright.ir.graph import Graph
@@ -31,7 +32,8 @@ def lower(traced: TracedProgram, *, guards_queries: bool = False, opaque: bool =
     Views, in-place operators and ``out=`` arguments are resolved, identities dropped, composite functions written by
     their reference functions. Raises UnsupportedOperator naming the operator and its source line, and CaptureError
     where names and graph do not fit. ``guards_queries`` is that of :class:`Context`. With ``opaque`` a call without a
-    lowering that only computes is an opaque one, for :func:`rewright.frontends.torch.lower.foreign.run`.
+    lowering that only computes is an opaque one, for :func:`rewright.frontends.torch.lower.foreign.run`, and what the
+    program asserts is an output, which is not zero where it raises no error.
     """
     builder = PlacingBuilder() if traced.ran else SimplifyingBuilder()
     context = Context(builder, traced.groups, traced.rank, guards_queries=guards_queries)
@@ -46,6 +48,8 @@ def lower(traced: TracedProgram, *, guards_queries: bool = False, opaque: bool =
         position = tensor.read(builder)
         if name not in traced.perhaps or position != given[name.removeprefix("updated:")]:
             builder.output(name, position)
+    for number, position in enumerate(walk.asserted):
+        builder.output(f"{ASSERTED}{number}", position)
     graph, ties = with_ties(builder.build(), context.ties, builder.superseded)
     graph = prune_graph(graph, builder.superseded)
     assumed = [*context.assumptions, *_memory(graph), *ties]

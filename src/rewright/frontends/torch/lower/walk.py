@@ -24,6 +24,7 @@ from rewright.frontends.torch.lower.nodes import is_read, schema
 from rewright.frontends.torch.lower.sizes import dim_of
 from rewright.ir.errors import RewrightError, TypeMismatch, UnsupportedOperator
 from rewright.ir.types import SourceSpan
+from rewright.ops.reference import building as rb
 
 Spans = Callable[[torch.fx.Node], SourceSpan]
 
@@ -39,6 +40,8 @@ class Walk:
         self.spans = spans
         self.constants = constants
         self.values: dict[torch.fx.Node, Any] = {}
+        self.asserted: list[int] = []
+        """With ``opaque``, what is not zero where the program raises no error of its own."""
         self._in_flight: dict[int, int] = {}
         """By what is in memory before a collective is waited for, its result."""
 
@@ -111,6 +114,8 @@ class Walk:
         if isinstance(node.target, type) and issubclass(node.target, tuple):
             return tuple(self._argument(argument) for argument in node.args)
         if name in tables.IGNORED:
+            if self.opaque and name in tables.ASSERTIONS:
+                self._assert(self._argument(node.args[0]), tables.ASSERTIONS[name])
             return None
         value = node.meta.get("val")
         if isinstance(value, (int, torch.SymInt)) and not isinstance(value, bool):
@@ -118,6 +123,13 @@ class Walk:
         if isinstance(value, (float, torch.SymFloat, torch.SymBool, bool)):
             return value
         return self._operator(call)
+
+    def _assert(self, value: Any, is_zero: bool) -> None:
+        """Note what the program asserts of a tensor; of a number it was known while the program was traced."""
+        if isinstance(value, Tensor):
+            position = value.read(self.c.b)
+            zero = rb.splat_like(self.c.b, 0, position)
+            self.asserted.append(rb.compare(self.c.b, "EQ", position, zero) if is_zero else position)
 
     def _operator(self, call: FxCall) -> Any:
         arguments = [self._argument(argument) for argument in call.node.args]
@@ -187,6 +199,7 @@ class Walk:
         span = self.c.b.span
         inner = Walk(self.c, lambda _: span, self.constants, self.opaque)
         result = inner.run(module, arguments)
+        self.asserted += inner.asserted
         return tuple(cast("list[Any]", result)) if isinstance(result, list) else result
 
 
