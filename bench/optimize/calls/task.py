@@ -148,12 +148,20 @@ def compare(program: Program, call: Call, made: Function | None, door: Door) -> 
 
 
 def is_pytorchs(program: Program, kind: Kind, call: Call, door: Door) -> bool:
-    """Whether ``torch.compile`` without any compiler, or with its own, differs from eager PyTorch in this call too."""
+    """Whether ``torch.compile`` without any compiler, or with its own, differs from eager PyTorch in this call too.
+
+    It is asked for the call alone, and after the call that it was made for.
+    """
     function = program.made(kind.sizes)
+    first = Call(kind, "normal", call.seed)
     for name in ("aot_eager", "aot_eager_decomp_partition", "inductor"):
-        torch._dynamo.reset()
-        if compare(program, call, torch.compile(function, backend=name), door):
-            return True
+        for before in ((), (first,)):
+            torch._dynamo.reset()
+            compiled = torch.compile(function, backend=name)
+            for one in before:
+                compare(program, one, compiled, door)
+            if compare(program, call, compiled, door):
+                return True
     return False
 
 

@@ -14,6 +14,7 @@ from rewright.frontends.torch.fakes import as_fake, compiling, new_mode
 from rewright.frontends.torch.flexible import dense_attention
 from rewright.frontends.torch.messages import capture_error
 from rewright.frontends.torch.names import replace
+from rewright.frontends.torch.run.running import undisturbed
 from rewright.frontends.torch.tensors import parameter_like, stand_in
 from rewright.frontends.torch.trace import Tracing, quiet, title
 from rewright.ir.errors import CaptureError, RewrightError
@@ -95,7 +96,26 @@ def _twice(rehearsal: _Rehearsal, look: Look) -> Rehearsed:
         if fake is not None and fake._version != held.tensor._version and fake._version:
             raise CaptureError(f"a call writes to {held.path}, which kernels do not; make it a buffer or an argument")
         every += [(held.path, held.tensor), *([(held.path, fake)] if fake is not None else [])]
-    return Rehearsed(ran, state, Results.of(returned, every))
+    return Rehearsed(ran, state, _observed(rehearsal, Results.of(returned, every)))
+
+
+def _observed(rehearsal: _Rehearsal, results: Results) -> Results:
+    """Results as they lie in memory after a run on the tensors themselves, where these lie in different ways.
+
+    Stand-ins of tensors that are not row by row give some results other strides: ``torch.div(x, y,
+    rounding_mode="floor")`` of a transposed x, or ``table[rows]`` of transposed rows.
+    """
+    tensors: list[Any] = list(rehearsal.inputs.values())
+    if all(value.layout is torch.strided and value.is_contiguous() for value in tensors) or not results.made:
+        return results
+    library: Any = torch
+    devices = range(torch.cuda.device_count())
+    with undisturbed(rehearsal.inputs), library.random.fork_rng(devices=devices), torch.no_grad():
+        try:
+            returned = rehearsal.target(*rehearsal.args, **rehearsal.kwargs)
+        except Exception:  # as on values that it is not defined on
+            return results
+        return results.lying_as(returned)
 
 
 def _refuse_states(inputs: Mapping[str, torch.Tensor], ran: Ran) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -81,6 +81,24 @@ class Results:
             found.append(_place(leaf, named[id(leaf)], home, None))
         _check(found)
         return Results(build, tuple(found), sizes)
+
+    def lying_as(self, returned: Any) -> Results:
+        """The same, each new tensor with the strides that it has in a value that the program returned.
+
+        Raises RewrightError where that value has other tensors than these.
+        """
+        leaves, _ = flattened(returned)
+        if len(leaves) != len(self.leaves):
+            raise RewrightError("on its tensors the program returns others than on their stand-ins")
+        found: list[Any] = []
+        for leaf, value in zip(self.leaves, leaves, strict=True):
+            new = leaf
+            if isinstance(leaf, Place) and not isinstance(leaf.home, str) and value.stride() != leaf.strides:
+                if value.shape != leaf.shape or leaf.home in self.shared or value.numel() != self.sizes[leaf.home]:
+                    raise RewrightError(f"{leaf.value} lies in memory otherwise than that of its stand-in")
+                new = replace(leaf, strides=tuple(value.stride()), offset=int(value.storage_offset()))
+            found.append(new)
+        return replace(self, leaves=tuple(found))
 
     @cached_property
     def shared(self) -> frozenset[str | int]:

@@ -27,6 +27,8 @@ TARGET = "torch"
 _PLACES = frozenset({"device", "layout", "pin_memory"})
 """Keywords that say where a result is: where the operands are."""
 _KINDS: dict[type, str] = {torch.dtype: "dtype", torch.memory_format: "memory_format"}
+_BY_MEMORY = "as_strided"
+"""How the names of operators begin that read another element where the operand lies in memory otherwise."""
 _REFUSED = ("nondeterministic_seeded", "dynamic_output_shape", "data_dependent_output")
 Call = tuple[str, tuple[Any, ...], tuple[tuple[str, Any], ...]]
 """An operator with its arguments and keywords, in which tensors are places."""
@@ -56,6 +58,8 @@ def foreign(b: GraphBuilder, node: torch.fx.Node, arguments: Sequence[Any], keyw
     target: Any = node.target
     if not _only_computes(target):
         raise UnsupportedOperator("it does more than to compute its results from its operands")
+    if target.overloadpacket.__name__.startswith(_BY_MEMORY):
+        raise UnsupportedOperator("it depends on how its operand lies in memory")
     if any(r.alias_info is not None for r in target._schema.returns) and _memories([node]) & _written_to(node.graph):
         raise UnsupportedOperator("its result shares memory, which the program writes")
     given = {key: value for key, value in keywords.items() if key not in _PLACES}
