@@ -265,7 +265,7 @@ def test_kernels_that_fail_on_numbers_are_not_used(monkeypatch: pytest.MonkeyPat
     real = making.print_sources
 
     def wrong(*given: Any) -> Any:
-        return tuple(replace(source, text=source.text.replace("1.0 /", "1.5 /")) for source in real(*given))
+        return tuple(replace(source, text=source.text.replace("+= v", "-= v")) for source in real(*given))
 
     monkeypatch.setattr(making, "print_sources", wrong)
     fast = rw.optimize(

@@ -310,6 +310,16 @@ def _unusual(tensors: Mapping[str, torch.Tensor]) -> str:
     return ""
 
 
+def _is_apart(value: torch.Tensor) -> bool:
+    """Whether each element has a place of its own: each step is beyond all that the smaller steps reach."""
+    reach = 0
+    for stride, size in sorted(zip(value.stride(), value.shape, strict=True)):
+        if size > 1 and stride <= reach:
+            return False
+        reach += stride * (size - 1)
+    return True
+
+
 def _refuse(graph: Graph, known: Known, tensors: Mapping[str, torch.Tensor]) -> None:
     """Raise RewrightError where a graph has not what is returned, or writes would meet themselves."""
     if known.results is None:
@@ -320,7 +330,7 @@ def _refuse(graph: Graph, known: Known, tensors: Mapping[str, torch.Tensor]) -> 
         raise RewrightError("it computes gradients itself, or returns what its capture does not; return tensors")
     for name in graph.outputs:
         value = tensors.get(name.removeprefix(UPDATED)) if name.startswith(UPDATED) else None
-        if value is not None and any(s == 0 and n > 1 for s, n in zip(value.stride(), value.shape, strict=True)):
+        if value is not None and not _is_apart(value):
             raise RewrightError(f"it writes to {name.removeprefix(UPDATED)}, whose elements share memory")
 
 
