@@ -98,6 +98,8 @@ def test_other_arguments_than_those_of_the_example_are_refused() -> None:
     torch.testing.assert_close(operator(*ARGS, scale=0.5, causal=False), attention(*ARGS, causal=False))
     with pytest.raises(RewrightError, match="causal was False and is True"):
         operator(*ARGS, 0.5, True)
+    with pytest.raises(RewrightError, match=r"scale was 0\.5 and is -0\.0"):
+        operator(*ARGS, -0.0, False)
     with pytest.raises(RewrightError, match="causal is given in the example or the call alone"):
         operator(*ARGS, 0.5)
     with pytest.raises(RewrightError, match="must be a tensor of"):

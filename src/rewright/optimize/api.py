@@ -126,7 +126,7 @@ class Optimized:
         try:
             found, why = self.calls(self.run, args, kwargs, self.runner.fresh)
         except RewrightError as error:
-            found, why = None, str(error)
+            found, why = None, f"{error}: the original program ran"
         if not why:
             return found
         if why not in self.notes:

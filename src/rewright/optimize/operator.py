@@ -12,7 +12,7 @@ from rewright.ir.dims import Dim, SizeExpr
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 from rewright.optimize.calls.dispatch import Leaves, arguments_by_name, leaves_of
-from rewright.optimize.calls.results import UPDATED, Place
+from rewright.optimize.calls.results import PLAIN, UPDATED, Place
 from rewright.optimize.running.operators import Types, register
 
 if TYPE_CHECKING:
@@ -64,6 +64,11 @@ class ProgramByOperator(torch.nn.Module):
         self._function = None if is_module else found.original
         self._results, self._example = results, calls.example
         self._inputs, self._outputs = tuple(graph.inputs), tuple(graph.outputs)
+        for name, value in self._example.items():
+            if value is not torch.Tensor and not isinstance(value, PLAIN):
+                raise RewrightError(
+                    f"{name} is a {type(value).__name__}, which may change; pass its tensors and numbers"
+                )
         for name in self._inputs:
             if name not in self._example:
                 self._parameter(name)
@@ -84,7 +89,7 @@ class ProgramByOperator(torch.nn.Module):
             raise RewrightError(f"{other} is given in the example or the call alone; optimize the program for it")
         for name, known in self._example.items():
             value = leaves[name]
-            if known is not torch.Tensor and (type(value) is not type(known) or value != known):
+            if known is not torch.Tensor and (type(value) is not type(known) or repr(value) != repr(known)):
                 raise RewrightError(f"{name} was {known!r} and is {value!r}; optimize the program for it")
         return leaves
 

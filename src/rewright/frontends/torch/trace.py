@@ -410,7 +410,7 @@ def _make_graph(
 
 def counting_writes() -> AbstractContextManager[Any]:
     """Outside of inference mode, whose tensors do not count how often they are written."""
-    return torch.inference_mode(False)
+    return torch.inference_mode(False) if torch.is_inference_mode_enabled() else nullcontext()
 
 
 def _caller() -> Callable[[], AbstractContextManager[Any]]:

@@ -16,10 +16,11 @@ from rewright.frontends.torch.names import result_names
 from rewright.ir.errors import RewrightError
 
 _tree: Any = pytree
-_PLAIN = (
+PLAIN = (
     *(int, float, complex, bool, str, bytes, type(None)),
     *(torch.dtype, torch.device, torch.layout, torch.memory_format, torch.Size),
 )
+"""Values that never change, and are equal where they are written alike."""
 UPDATED = "updated:"
 """An output of a graph that the program writes to an input, as captures name it."""
 
@@ -200,7 +201,7 @@ def _rebuilding(
 
 
 def _constant(leaf: Any) -> Any:
-    if isinstance(leaf, _PLAIN):
+    if isinstance(leaf, PLAIN):
         return leaf
     raise RewrightError(
         f"it returns a {type(leaf).__name__}, which is no tensor, number or text, nor a container of these that "
@@ -279,4 +280,4 @@ def update_inputs(inputs: Mapping[str, torch.Tensor], outputs: Mapping[str, torc
     return values
 
 
-__all__ = ["UPDATED", "Place", "Results", "flattened", "update_inputs"]
+__all__ = ["PLAIN", "UPDATED", "Place", "Results", "flattened", "update_inputs"]

@@ -101,7 +101,7 @@ class Domain:
                 values[position] = found.to(device=device, dtype=TORCH[node.type.dtype])
         for obligation in self.obligations:
             if not holds(values[obligation.position], obligation.below, obligation.part):
-                return f"{obligation.words(self.graph)}: the original program ran"
+                return obligation.words(self.graph)
         return ""
 
 

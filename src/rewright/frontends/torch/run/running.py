@@ -94,6 +94,11 @@ class Running(Tracing):
                 raise CaptureError(f"{name!r} has no values, and the program runs for real; build it on the CPU, tiny")
 
 
+def _is_same(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Whether all elements are equal, or no numbers both."""
+    return bool(((one == other) | ((one != one) & (other != other))).all())
+
+
 @contextmanager
 def undisturbed(inputs: Tensors) -> Generator[None]:
     """Without gradients at first; afterwards values and gradients are what they were."""
@@ -106,7 +111,7 @@ def undisturbed(inputs: Tensors) -> Generator[None]:
     finally:
         with torch.no_grad():
             for name, value in inputs.items():
-                if not torch.equal(local(value), values[name]):
+                if not _is_same(local(value), values[name]):
                     local(value).detach().copy_(values[name])
         for name, gradient in gradients.items():
             inputs[name].grad = gradient

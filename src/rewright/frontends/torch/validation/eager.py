@@ -44,7 +44,7 @@ def refuse_trap(target: Any, arguments: Sequence[Any], keywords: Mapping[str, An
         return
     left, right = arguments[:2]
     kind = torch.result_type(left, right)
-    if kind.is_floating_point or kind is torch.bool or isinstance(left, FakeTensor):
+    if kind is torch.bool or not kind.is_signed or kind.is_floating_point or isinstance(left, FakeTensor):
         return
     trapped = (torch.as_tensor(left) == torch.iinfo(kind).min) & (torch.as_tensor(right) == -1)
     if bool(trapped.any()):
