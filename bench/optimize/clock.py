@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
 import statistics
+import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -25,6 +29,17 @@ def wait() -> None:
     """Until a GPU, where there is one, has done what was asked of it."""
     if torch.cuda.is_available():
         torch.cuda.synchronize()
+
+
+@contextmanager
+def device_to_itself(device: str) -> Generator[None]:
+    """With no other process of the benchmark that takes times on a GPU, where several programs run side by side."""
+    if device == "cpu":
+        yield
+        return
+    with (Path(tempfile.gettempdir()) / "rewright-bench.lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 def in_turns(

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from bench.optimize import outputs
-from bench.optimize.clock import in_turns
+from bench.optimize.clock import device_to_itself, in_turns
 from bench.optimize.notes import Notes
 from bench.optimize.peers import ALONE
 from bench.optimize.program import Built, Function, Program
@@ -43,8 +43,10 @@ def measure(notes: Notes, program: Program, wanted: Wanted) -> None:
     notes.know(status="gradients" if has_kernels else "fallback", reason="; ".join(said.lines))
     if not has_kernels:
         steps.pop(ALONE, None)  # it is Inductor's
-    seconds = 0.5 * max(ends - time.monotonic(), 0.0)
-    notes.know(times=in_turns(steps, wanted.rounds, seconds, before=lambda p: notes.doing(f"a step of {p}")))
+    notes.doing("waiting for the device")
+    with device_to_itself(wanted.device):
+        seconds = 0.5 * max(ends - time.monotonic(), 0.0)
+        notes.know(times=in_turns(steps, wanted.rounds, seconds, before=lambda p: notes.doing(f"a step of {p}")))
     notes.doing("float64")
     exact = gradients_of(outputs.in_double(built))()
     notes.know(**{"error 1": {peer: error(step(), exact) for peer, step in steps.items()}})

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import torch
 
 from bench.optimize import ours, outputs
-from bench.optimize.clock import in_turns
+from bench.optimize.clock import device_to_itself, in_turns
 from bench.optimize.notes import Notes
 from bench.optimize.peers import ALONE, FLOOR, call, functions
 from bench.optimize.program import Function, Program, Size
@@ -37,8 +37,10 @@ def measure(notes: Notes, program: Program, wanted: Wanted) -> None:
         built = program.build(1.0, wanted.dtype, wanted.size, wanted.device)
         found = functions(notes, built, wanted.peers)
         calls = {peer: call(function, built.args) for peer, function in found.items()}
-        seconds = 0.5 * max(ends - time.monotonic(), 0.0)
-        notes.know(times=in_turns(calls, wanted.rounds, seconds, before=lambda p: notes.doing(f"a call of {p}")))
+        notes.doing("waiting for the device")
+        with device_to_itself(wanted.device):
+            seconds = 0.5 * max(ends - time.monotonic(), 0.0)
+            notes.know(times=in_turns(calls, wanted.rounds, seconds, before=lambda p: notes.doing(f"a call of {p}")))
         for scale in SCALES:
             _errors(notes, program, wanted, scale, found)
     notes.doing("the end")

@@ -115,6 +115,8 @@ class Optimized:
 
         For a graph the arguments are tensors by input name.
         """
+        if torch.compiler.is_dynamo_compiling():
+            return self._traced(args, kwargs)
         if self.original is None:
             return self.run(kwargs) if self.runs == OURS else self._by_peer(kwargs)
         if self.runs == "inductor":
@@ -132,6 +134,17 @@ class Optimized:
         if why not in self.notes:
             self.notes.append(why)
         return self.original(*args, **kwargs)
+
+    def __reduce__(self) -> Any:
+        """Raises RewrightError: machine code has no copy."""
+        raise RewrightError("an optimized program cannot be copied or pickled; copy the program, and optimize the copy")
+
+    def _traced(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        """A call in a program that Dynamo compiles: the original is traced, kernels run between two graphs."""
+        is_exported = torch.compiler.is_exporting()
+        if self.original is not None and (is_exported or self.runs != OURS):
+            return self.original(*args, **kwargs)
+        return _untraced(self, args, kwargs)
 
     def _by_peer(self, inputs: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
         """A graph as it was fastest without kernels, where it is defined and its inputs are there."""
@@ -203,6 +216,14 @@ class Optimized:
         from rewright.optimize.report import emit_files
 
         return emit_files(self, Path(folder))
+
+
+def _call(found: Optimized, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    return found(*args, **kwargs)
+
+
+_outside: Any = torch.compiler
+_untraced = _outside.disable(_call, reason="kernels are not traced; optimize(...).register(name) gives an operator")
 
 
 def optimize(

@@ -13,6 +13,7 @@ _torch: Any = torch
 _C: Any = _torch._C
 _ad: Any = forward_ad
 _AS_IT_IS = nullcontext()
+_DEVICES = ("cpu", "cuda")
 _HOOKS = ("_global_forward_hooks", "_global_forward_pre_hooks", "_global_buffer_registration_hooks")
 
 
@@ -22,9 +23,8 @@ def modes() -> tuple[tuple[str, object], ...]:
     Whether gradients are recorded is not among them: where one may be asked for kernels are not used, and a program
     that looks is refused.
     """
-    devices = ("cpu", "cuda")
-    cast = tuple((d, torch.get_autocast_dtype(d)) for d in devices if torch.is_autocast_enabled(d))
-    hooks = tuple(id(hook) for name in _HOOKS for hook in getattr(modules, name, {}).values())
+    cast = tuple([(d, torch.get_autocast_dtype(d)) for d in _DEVICES if torch.is_autocast_enabled(d)])
+    hooks = tuple([id(hook) for name in _HOOKS for hook in getattr(modules, name, {}).values()])
     return (
         ("autocast", cast),
         ("default dtype", torch.get_default_dtype()),
@@ -37,13 +37,15 @@ def modes() -> tuple[tuple[str, object], ...]:
 
 def is_watched() -> str:
     """What looks at, or changes, every operator of a call; empty for nothing. The original program runs then."""
-    if _C._len_torch_dispatch_stack() or _C._len_torch_function_stack() > _devices():
+    functions = _C._len_torch_function_stack()
+    if _C._len_torch_dispatch_stack() or (functions and functions > _devices()):
         return "a mode that sees every operator is active"
     if _C._functorch.peek_interpreter_stack() is not None:
         return "a transform of functions is active"
     if _ad._current_level >= 0:
         return "forward gradients are recorded"
-    return "the program is traced" if _C._get_tracing_state() is not None else ""
+    is_traced = _C._get_tracing_state() is not None or _torch.fx._symbolic_trace._is_fx_tracing_flag
+    return "the program is traced" if is_traced else ""
 
 
 def _devices() -> int:
@@ -55,4 +57,17 @@ def _devices() -> int:
 
 def without_gradients() -> AbstractContextManager[object]:
     """A context in which no gradients are recorded."""
-    return torch.no_grad() if torch.is_grad_enabled() else _AS_IT_IS
+    return _WITHOUT if torch.is_grad_enabled() else _AS_IT_IS
+
+
+class _Without:
+    """Gradients are not recorded in it, and are after it: what ``torch.no_grad`` does, at a tenth of its price."""
+
+    def __enter__(self) -> None:
+        _C._set_grad_enabled(False)
+
+    def __exit__(self, *_: object) -> None:
+        _C._set_grad_enabled(True)
+
+
+_WITHOUT = _Without()

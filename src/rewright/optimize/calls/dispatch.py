@@ -109,7 +109,7 @@ class Calls:
         for repeat, known in self.repeats if plain else ():
             if repeat.reached is self.reached and repeat.holds(args):
                 tensors = repeat.tensors(args, plain)
-                if not _gradient(tensors, self.reached.state):
+                if repeat.is_plain or not _gradient(tensors, self.reached.state):
                     return self._made(run, known, tensors, fresh)
         try:
             arguments = dict(zip(plain, args, strict=True)) if plain else arguments_by_name(self.program, args, kwargs)
@@ -136,6 +136,8 @@ class Calls:
             return None, why
         with without_gradients():
             values = update_inputs(tensors, run(tensors))
+            if (alone := results.alone(values, fresh)) is not None:
+                return results.build(alone), ""
             held = {item.path: item.tensor for item in state.held}
             return results.make(values, {**tensors, **held}, self.constants, fresh), ""
 

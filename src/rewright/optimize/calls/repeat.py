@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -54,6 +55,11 @@ class Repeat:
             return None
         return Repeat(guard, reached, simple, given, own, _check(every), [v.requires_grad for v in every])
 
+    @cached_property
+    def is_plain(self) -> bool:
+        """Whether none asks for a gradient."""
+        return not any(self.gradients)
+
     def holds(self, args: Sequence[Any]) -> bool:
         """Whether a call with as many arguments, by position, is like this one."""
         for n, kind, text in self.simple:
@@ -64,17 +70,21 @@ class Repeat:
             if not isinstance(value, torch.Tensor) or vars(value):
                 return False
         every = (*self.own, *tensors)
+        state = self.reached.state
         return (
-            self.guard.modes == modes()
-            and self.reached.state.snapshot.holds()
-            and self.check(*every)
+            self.check(*every)
+            and state.snapshot.holds()
+            and self.guard.modes == modes()
             and [value.requires_grad for value in every] == self.gradients
-            and all(held.is_same() for held in self.reached.state.held)
+            and (not state.held or all(held.is_same() for held in state.held))
         )
 
     def tensors(self, args: Sequence[Any], names: Sequence[str]) -> Mapping[str, torch.Tensor]:
         """The tensors of such a call by name."""
-        return {**self.reached.tensors, **{names[n]: args[n] for n in self.given}}
+        found = dict(self.reached.tensors)
+        for n in self.given:
+            found[names[n]] = args[n]
+        return found
 
 
 def _check(every: Sequence[torch.Tensor]) -> Callable[..., bool]:

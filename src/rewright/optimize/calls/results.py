@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cached_property
+from operator import is_
 from typing import Any
 
 import torch
@@ -112,6 +114,25 @@ class Results:
         """The outputs of the graph that are no memory of inputs."""
         return frozenset(p.value for p in self.leaves if isinstance(p, Place) and not isinstance(p.home, str))
 
+    @cached_property
+    def _each(self) -> tuple[Place, ...] | None:
+        """The results, where each is a new tensor that fills its own memory."""
+        places = [leaf for leaf in self.leaves if isinstance(leaf, Place) and not isinstance(leaf.home, str)]
+        fill = [p.offset == 0 and math.prod(p.shape) == self.sizes[p.home] for p in places if isinstance(p.home, int)]
+        is_each = len(places) == len(set(places)) == len(self.leaves) and all(fill) and not self.shared
+        return tuple(places) if is_each else None
+
+    def alone(self, values: Mapping[str, torch.Tensor], fresh: frozenset[str]) -> list[torch.Tensor] | None:
+        """The leaves, where they are values as they are; None where something is to be looked at or copied."""
+        places = self._each
+        if places is None or not self.made <= fresh:
+            return None
+        found = [values[place.value] for place in places]
+        for place, value in zip(places, found, strict=True):
+            if value.stride() != place.strides or value.dtype != place.dtype:
+                return None
+        return found if len(found) == 1 or len(set(map(id, found))) == len(found) else None
+
     @property
     def shares(self) -> bool:
         """Whether something returned lies in the memory of an input."""
@@ -165,6 +186,12 @@ class Results:
 def flattened(returned: Any) -> tuple[list[Any], Callable[[Sequence[Any]], Any]]:
     """The leaves of a returned value, and what makes such a value of other leaves; also of dataclasses."""
     outer, spec = _tree.tree_flatten(returned)
+    if not any(is_dataclass(value) for value in outer):
+        if spec.is_leaf():
+            return outer, lambda found: found[0]
+        if type(returned) in (tuple, list) and len(outer) == len(returned) and all(map(is_, outer, returned)):
+            return outer, tuple if isinstance(returned, tuple) else list
+        return outer, lambda found: _tree.tree_unflatten(list(found), spec)
     parts: list[tuple[int, Callable[[Sequence[Any]], Any]]] = []
     leaves: list[Any] = []
     for value in outer:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, ItemsView, Iterable, KeysView, Mapping, ValuesView
+from collections.abc import Callable, Collection, ItemsView, Iterable, KeysView, Mapping, ValuesView
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -85,20 +85,26 @@ class Snapshot:
     def holds(self) -> bool:
         """Whether everything is where it was, once all was looked at."""
         try:
-            return (
-                not any(map(_length, self.empty))
-                and self._whole.holds()
-                and all(vars(o) is d for o, d in self.owners)
-                and all(state_of(t, names) == said for t, names, said in self.tensors)
-                and all(len(s) == len(v) and _same(s, v) for s, v in self.sequences)
-                and all(len(s) == len(v) and s == v for s, v in self.sets)
-                and all(getattr(o, n, MISSING) is v for o, n, v in self.attributes)
-                and all(d.get(n, MISSING) is v for d, n, v in self.entries)
-                and all(x.get(MISSING) is v for x, v in self.variables)
-                and all(a.tobytes() == b for a, b in self.arrays)
-            )
+            return all(check() for check in self._checks)
         except (RuntimeError, ValueError):  # changed while it was looked at; an empty cell
             return False
+
+    @cached_property
+    def _checks(self) -> tuple[Callable[[], bool], ...]:
+        """One check for each kind of things that there are."""
+        checks: tuple[tuple[Collection[Any], Callable[[], bool]], ...] = (
+            (self.empty, lambda: not any(map(_length, self.empty))),
+            (self.mappings, lambda: self._whole.holds()),
+            (self.owners, lambda: all(vars(o) is d for o, d in self.owners)),
+            (self.tensors, lambda: all(state_of(t, names) == said for t, names, said in self.tensors)),
+            (self.sequences, lambda: all(len(s) == len(v) and _same(s, v) for s, v in self.sequences)),
+            (self.sets, lambda: all(len(s) == len(v) and s == v for s, v in self.sets)),
+            (self.attributes, lambda: all(getattr(o, n, MISSING) is v for o, n, v in self.attributes)),
+            (self.entries, lambda: all(d.get(n, MISSING) is v for d, n, v in self.entries)),
+            (self.variables, lambda: all(x.get(MISSING) is v for x, v in self.variables)),
+            (self.arrays, lambda: all(a.tobytes() == b for a, b in self.arrays)),
+        )
+        return tuple(check for things, check in checks if things)
 
 
 @dataclass(frozen=True)

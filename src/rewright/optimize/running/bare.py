@@ -67,7 +67,11 @@ class Steps:
             step(values)
             for place in gone:
                 values.pop(place, None)
-        return {name: self.view(place, values) for name, place in self.outputs.items()}
+        found: dict[str, torch.Tensor] = {}
+        for name, place in self.outputs.items():
+            value = values.get(place)
+            found[name] = self.view(place, values) if value is None else value
+        return found
 
     def start(self, inputs: Mapping[str, torch.Tensor]) -> Values:
         """What is in memory before the first step."""
@@ -81,7 +85,8 @@ class Steps:
                     f"input {name!r} must be a tensor of {kind} of shape {list(shape)} and is {value.dtype} of shape "
                     f"{list(value.shape)}; optimize the program for these sizes"
                 )
-            values[place] = value.detach().to(self.device).contiguous()
+            is_plain = value.is_contiguous() and value.device == self.device and not value.requires_grad
+            values[place] = value if is_plain else value.detach().to(self.device).contiguous()
         return values
 
     def run_step(self, number: int, values: Values) -> None:
@@ -169,10 +174,13 @@ def _strides(shape: Sequence[int]) -> tuple[int, ...]:
 def native(function: Any, threads: Callable[[], int]) -> Launch:
     """A function of a shared library as a launch."""
     function.restype, function.argtypes = None, (ctypes.c_void_p, ctypes.c_long)
+    arrays: dict[int, Any] = {}
 
     def launch(tensors: Sequence[torch.Tensor]) -> None:
-        pointers = (ctypes.c_void_p * len(tensors))(*[t.data_ptr() for t in tensors])
-        function(pointers, threads())
+        kind = arrays.get(len(tensors))
+        if kind is None:
+            kind = arrays[len(tensors)] = ctypes.c_void_p * len(tensors)
+        function(kind(*[t.data_ptr() for t in tensors]), threads())
 
     return launch
 
