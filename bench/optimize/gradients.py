@@ -12,6 +12,7 @@ import torch
 
 from bench.optimize import outputs
 from bench.optimize.clock import device_to_itself, in_turns
+from bench.optimize.memory import peak_of
 from bench.optimize.notes import Notes
 from bench.optimize.peers import ALONE
 from bench.optimize.program import Built, Function, Program
@@ -47,6 +48,8 @@ def measure(notes: Notes, program: Program, wanted: Wanted) -> None:
     with device_to_itself(wanted.device):
         seconds = 0.5 * max(ends - time.monotonic(), 0.0)
         notes.know(times=in_turns(steps, wanted.rounds, seconds, before=lambda p: notes.doing(f"a step of {p}")))
+    notes.doing("memory")
+    notes.know(megabytes={peer: peak_of(step, wanted.device) for peer, step in steps.items()})
     notes.doing("float64")
     exact = gradients_of(outputs.in_double(built))()
     notes.know(**{"error 1": {peer: error(step(), exact) for peer, step in steps.items()}})

@@ -38,14 +38,16 @@ def columns(row: Row, peers: Sequence[str], clock: str) -> list[str]:
     ratios += [_number(over(row, OTHERS, FLOOR, clock)), _number((row.get("work") or {}).get("ratio"))]
     runs, spent = row.get("floor", {}).get("runs", "-"), _number(row.get("floor", {}).get("seconds"))
     found = "  ".join(f"{row['seconds'][p]:.1f}" for p in PHASES if p in row.get("seconds", {}))
-    return [*head, *times, *ratios, runs, _errors(row, "error 1"), _errors(row, "error 30"), found or "-", spent]
+    errors = [_errors(row, "error 1"), _errors(row, "error 30")]
+    return [*head, *times, *ratios, runs, *errors, _megabytes(row), found or "-", spent]
 
 
 def header(peers: Sequence[str]) -> list[str]:
     """The names of ``columns``."""
     head = ["program", "family", "dtype", "status", "kernels", "library", *(f"{p} ms" for p in peers)]
     ratios = ["x eager", "x best", "floor x best", "work", "floor runs"]
-    return [*head, *ratios, "error 1, ours/eager", "error 30, ours/eager", ", ".join(PHASES) + " s", "floor s"]
+    errors = ["error 1, ours/eager", "error 30, ours/eager"]
+    return [*head, *ratios, *errors, "MB, ours/inductor", ", ".join(PHASES) + " s", "floor s"]
 
 
 def scanned(row: Row) -> list[str]:
@@ -81,6 +83,12 @@ def _errors(row: Row, name: str) -> str:
     mine = errors.get(ALONE, errors.get(FLOOR))
     own = errors.get("eager")
     return " / ".join("-" if e is None else f"{e:.0e}" for e in (mine, own))
+
+
+def _megabytes(row: Row) -> str:
+    """What a step with gradients has in memory at most, of ours and by Inductor."""
+    found = row.get("megabytes", {})
+    return " / ".join("-" if m is None else f"{m:.0f}" for m in (found.get(ALONE), found.get("inductor")))
 
 
 def summary(rows: Sequence[Row], clock: str) -> Iterator[str]:

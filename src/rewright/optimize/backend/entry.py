@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch._dynamo.exc import RestartAnalysis
@@ -13,6 +13,9 @@ from torch._dynamo.exc import RestartAnalysis
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 from rewright.optimize.backend.others import by_inductor, said
+
+if TYPE_CHECKING:
+    from rewright.optimize.planning.costs import Machine
 
 _LOG = logging.getLogger("rewright.optimize")
 
@@ -60,8 +63,24 @@ def _check(options: Mapping[str, Any]) -> None:
 def _by_autograd(
     module: torch.fx.GraphModule, examples: Sequence[Any], options: Mapping[str, Any]
 ) -> Callable[..., Any]:
-    from torch._dynamo.backends.common import aot_autograd
     from torch._functorch.partitioners import min_cut_rematerialization_partition
+
+    from rewright.optimize.backend.choosing import MOST_BYTES, Choice
+    from rewright.optimize.backend.saving import Saving
+
+    saving = Saving(_machine(examples, options))
+    again = _cut_by(saving, module, examples, options)
+    if not options.get("floor", True) or not 0 < saving.bytes <= MOST_BYTES:
+        return again
+    saved = _cut_by(min_cut_rematerialization_partition, module, examples, options)
+    return Choice(again, saved, saving.bytes)
+
+
+def _cut_by(
+    cut: Callable[..., Any], module: torch.fx.GraphModule, examples: Sequence[Any], options: Mapping[str, Any]
+) -> Callable[..., Any]:
+    """The graph by AOTAutograd, with this cut between forward and backward."""
+    from torch._dynamo.backends.common import aot_autograd
     from torch._inductor.decomposition import select_decomp_table
 
     def compiling(kind: str) -> Callable[..., Any]:
@@ -71,10 +90,20 @@ def _by_autograd(
         fw_compiler=compiling("forward"),
         bw_compiler=compiling("backward"),
         inference_compiler=compiling("inference"),
-        partition_fn=min_cut_rematerialization_partition,
+        partition_fn=cut,
         decompositions=select_decomp_table,
     )
     return compiler(module, examples)
+
+
+def _machine(examples: Sequence[Any], options: Mapping[str, Any]) -> Machine:
+    """What the cost model knows of where the graph will run."""
+    from rewright.optimize.running import targets
+
+    tensors = [a for a in examples if isinstance(a, torch.Tensor)]
+    target = targets.choose(options.get("target"), tensors)
+    device = next((a.device for a in tensors if a.is_cuda), torch.device("cpu"))
+    return targets.machine(target, device)
 
 
 def _deferred(

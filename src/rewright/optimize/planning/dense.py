@@ -35,11 +35,19 @@ def _is_dense(graph: Graph, users: list[list[int]], machine: Machine, position: 
     left = graph.nodes[node.operands[0]].type
     depth = math.prod(int(str(left.shape[axis])) for axis in node.op.lhs_contracting)
     operands = [laid_out(graph, p) for p in node.operands]
-    traffic = sum(bytes_of(graph, p) for p in (position, *operands)) / machine.bytes
-    exact = 2 * elements(graph, position) * depth / (machine.products * machine.units)
-    lost = max(exact / machine.share, traffic) - max(exact, traffic)
+    traffic = sum(bytes_of(graph, p) for p in (position, *operands))
     stored = _readings(graph, users, position) * elements(graph, position)
     stored += sum(_writings(graph, p) * elements(graph, p) for p in set(operands) if _is_computed(graph, p))
+    return is_for_library(elements(graph, position), depth, traffic, stored, machine)
+
+
+def is_for_library(size: int, depth: int, traffic: int, stored: int, machine: Machine) -> bool:
+    """Whether a library multiplies so much faster that storing some elements for it costs less.
+
+    ``size`` elements are each a sum of ``depth`` products; ``traffic`` are the bytes of what is given and made.
+    """
+    exact, moved = 2 * size * depth / (machine.products * machine.units), traffic / machine.bytes
+    lost = max(exact / machine.share, moved) - max(exact, moved)
     return lost > 2 * WIDTH * stored / machine.bytes
 
 

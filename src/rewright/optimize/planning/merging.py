@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from rewright.optimize.kernel import Kernel
 from rewright.optimize.planning.reading import Places, Reader
@@ -90,25 +90,38 @@ def _together(
     if order.needs(host, other) or order.needs(guest, mine):
         return None
     reader = anchors.reader
-    for names in _matches(anchors, host, guest):
+    for match in _matches(anchors, host, guest):
+        names = match.names
         renamed = {old: variable(new) for old, new in names.items()}
+        own = host.stores
+        if match.zeros:
+            renamed |= {old: Index(0) for old in guest.units}
+            zeros = {name: Index(0) for name in host.units}
+            own = tuple(replace(s, value=reader.rename(s.value, zeros)) for s in own)
         stores = tuple(
             replace(s, axes=tuple(names[a] for a in s.axes), value=reader.rename(s.value, renamed))
             for s in guest.stores
         )
         # A loop of one index that the host has not is one more of its grid.
         ones = {new: 1 for new in names.values() if new not in host.sizes}
-        job = Job((*host.stores, *stores), {**host.sizes, **ones})
+        job = Job((*own, *stores), {**host.sizes, **ones})
         try:
             found = arrange(reader.table, job, kernel.name)
         except Cut:
             continue
         grids = [tuple(loop for loop in k.grid if loop.name not in ones) for k in (found, kernel)]
         same = grids[0] == grids[1] and (found.rows, found.features) == (kernel.rows, kernel.features)
-        apart = len(kernel.sweeps) + len(arrange(reader.table, guest, kernel.name).sweeps)
-        if same and len(found.sweeps) <= max(len(kernel.sweeps) + _stores_rows_only(kernel), most, apart - 1):
+        alone = arrange(reader.table, guest, kernel.name)
+        if match.guesses and _products(found) >= _products(kernel) + _products(alone):
+            continue
+        passes = len(kernel.sweeps) + len(alone.sweeps)
+        if same and len(found.sweeps) <= max(len(kernel.sweeps) + _stores_rows_only(kernel), most, passes - 1):
             return job, found
     return None
+
+
+def _products(kernel: Kernel) -> int:
+    return sum(len(sweep.products) for sweep in kernel.sweeps)
 
 
 def _stores_rows_only(kernel: Kernel) -> bool:
@@ -116,17 +129,28 @@ def _stores_rows_only(kernel: Kernel) -> bool:
     return not any(s.stores for s in kernel.sweeps)
 
 
-def _matches(anchors: _Anchors, host: Job, guest: Job) -> list[dict[str, str]]:
+@dataclass(frozen=True)
+class _Match:
+    """A way to read the loops of one job as those of another one."""
+
+    names: dict[str, str]
+    guesses: bool
+    """Whether what they have in common does not say it of all: a loop is then the only one of its size."""
+    zeros: bool
+    """Whether one is at zero where the other one has a loop of one index: both are to be."""
+
+
+def _matches(anchors: _Anchors, host: Job, guest: Job) -> list[_Match]:
     """Ways to read the guest's loops as the host's: those under which a common reduction or load is the same."""
-    seen: list[dict[str, str]] = []
+    seen: list[_Match] = []
     mine, other = anchors.of(host), anchors.of(guest)
     for anchor, places in other.items():
         for theirs in places:
             for ours in mine.get(anchor, ()):
-                names = _unify(guest, host, theirs, ours)
-                if names is not None and names not in seen:
-                    seen.append(names)
-    return seen[:8]
+                match = _unify(guest, host, theirs, ours)
+                if match is not None and match not in seen:
+                    seen.append(match)
+    return sorted(seen, key=lambda match: (match.guesses, match.zeros))[:8]
 
 
 class _Anchors:
@@ -158,12 +182,16 @@ class _Anchors:
         return found
 
 
-def _unify(guest: Job, host: Job, theirs: tuple[Index, ...], ours: tuple[Index, ...]) -> dict[str, str] | None:
+def _unify(guest: Job, host: Job, theirs: tuple[Index, ...], ours: tuple[Index, ...]) -> _Match | None:
     names: dict[str, str] = {}
+    zeros = False
     for a, b in zip(theirs, ours, strict=True):
         left, right = a.as_variable(), b.as_variable()
         if left is None or right is None:
             if a == b:
+                continue
+            if _is_first(a, guest) and _is_first(b, host):
+                zeros = True
                 continue
             return None
         if left.name in guest.sizes:
@@ -171,11 +199,20 @@ def _unify(guest: Job, host: Job, theirs: tuple[Index, ...], ours: tuple[Index, 
                 return None
             names[left.name] = right.name
     used = set(names.values())
+    guesses = False
     for name, size in guest.sizes.items():
-        if name not in names:
-            if size != 1:
-                return None
-            free = [n for n, s in host.sizes.items() if s == 1 and n not in used]
-            names[name] = free[0] if free else f"one{len(host.sizes) + len(used)}"
-            used.add(names[name])
-    return names if len(set(names.values())) == len(names) else None
+        if name in names:
+            continue
+        free = [n for n, s in host.sizes.items() if s == size and n not in used]
+        if size != 1 and len(free) != 1:
+            return None
+        guesses |= size != 1
+        names[name] = free[0] if free else f"one{len(host.sizes) + len(used)}"
+        used.add(names[name])
+    return _Match(names, guesses, zeros) if len(set(names.values())) == len(names) else None
+
+
+def _is_first(place: Index, job: Job) -> bool:
+    """Whether a place is zero, or the loop of a unit axis."""
+    name = place.as_variable()
+    return place == Index(0) if name is None else name.name in job.units

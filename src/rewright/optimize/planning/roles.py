@@ -39,6 +39,11 @@ class Job:
     rows: str | None = None
     """The loop that is tiled, where that is decided already."""
 
+    @property
+    def units(self) -> list[str]:
+        """The loops over unit axes."""
+        return [name for name, size in self.sizes.items() if size == 1]
+
 
 def reductions(*values: Expression) -> list[Expression]:
     """All reductions in expressions, inner ones first."""

@@ -78,6 +78,8 @@ class _Writer(Loads):
         self.memory: dict[int, int] = {}
         self.known: dict[int, Value] = {}
         self.running: dict[int, Running] = {}
+        self.inputs: dict[str, int] = {}
+        """What stands for values, by label."""
 
     def graph(self) -> Graph:
         """All steps in order."""
@@ -123,7 +125,9 @@ class _Writer(Loads):
         """The input that stands for a value."""
         axes = tuple(sorted(e.free))
         kind = TensorType(tuple(self.sizes[a] for a in axes), e.dtype)
-        position = self.builder.input(found.label, ops.Input(found.label, kind))
+        position = self.inputs.get(found.label)  # two values may be one input over different numbers
+        if position is None:
+            position = self.inputs[found.label] = self.builder.input(found.label, ops.Input(found.label, kind))
         if found.over is not None:
             number = self.spread(self.value(found.over), axes)[0]
             position = self.builder.add(ops.Divide(), position, number)
