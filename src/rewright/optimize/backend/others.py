@@ -18,7 +18,9 @@ Call = Callable[..., Any]
 
 
 def by_inductor(module: torch.fx.GraphModule, arguments: Sequence[Any]) -> Call:
-    """The graph by Inductor for such arguments, or else as it is."""
+    """The graph by Inductor for such arguments, or else as it is, as it is where one of them has no elements."""
+    if any(isinstance(a, torch.Tensor) and not a.numel() for a in arguments):
+        return module.forward
     try:
         return _by_inductor(module, arguments)
     except Exception as error:

@@ -14,6 +14,7 @@ from rewright.analysis.moving import laid_out
 from rewright.ir.graph import Graph
 from rewright.ops.base import Combining
 from rewright.optimize.planning.costs import Machine, bytes_of
+from rewright.optimize.planning.skipped import kept_share
 from rewright.optimize.planning.storing import elements
 
 WHY = "a library multiplies faster than a kernel by more than what is stored for it costs"
@@ -38,16 +39,19 @@ def _is_dense(graph: Graph, users: list[list[int]], machine: Machine, position: 
     traffic = sum(bytes_of(graph, p) for p in (position, *operands))
     stored = _readings(graph, users, position) * elements(graph, position)
     stored += sum(_writings(graph, p) * elements(graph, p) for p in set(operands) if _is_computed(graph, p))
-    return is_for_library(elements(graph, position), depth, traffic, stored, machine)
+    size = elements(graph, position)
+    found = is_for_library(size, depth, traffic, stored, machine)
+    return found and is_for_library(size, depth, traffic, stored, machine, kept_share(graph, users, position))
 
 
-def is_for_library(size: int, depth: int, traffic: int, stored: int, machine: Machine) -> bool:
+def is_for_library(size: int, depth: int, traffic: int, stored: int, machine: Machine, kept: float = 1.0) -> bool:
     """Whether a library multiplies so much faster that storing some elements for it costs less.
 
-    ``size`` elements are each a sum of ``depth`` products; ``traffic`` are the bytes of what is given and made.
+    ``size`` elements are each a sum of ``depth`` products; ``traffic`` are the bytes of what is given and made, and
+    ``kept`` the share of the tiles that a kernel does not skip.
     """
     exact, moved = 2 * size * depth / (machine.products * machine.units), traffic / machine.bytes
-    lost = max(exact / machine.share, moved) - max(exact, moved)
+    lost = max(kept * exact / machine.share, moved) - max(exact, moved)
     return lost > 2 * WIDTH * stored / machine.bytes
 
 
