@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from rewright import ops
 from rewright.frontends.aten.context import Context, Number, Table, Value
-from rewright.ir.errors import UnsupportedOperator
+from rewright.ir.errors import CaptureError, UnsupportedOperator
 from rewright.ops.reference import building as rb
 from rewright.ops.reference import convolution as reference
 from rewright.ops.reference.grouped import ASCENDING, grouped_matrix, grouped_outer
@@ -18,25 +18,37 @@ def _matrix(c: Context, x: int, y: int) -> int:
     return rb.dot(c.b, x, y, ([c.b.type(x).rank - 1], [0]))
 
 
+def _factors(c: Context, *values: Value) -> list[int]:
+    """The operands of a product; raises CaptureError where their dtypes differ.
+
+    PyTorch promotes none of them, but says so only when it runs: tensors without values pass.
+    """
+    kinds = list(dict.fromkeys(c.b.type(value.position).dtype.value for value in values))
+    if len(kinds) > 1:
+        where = c.b.span or "unknown line"
+        raise CaptureError(f"a matrix product of {' and '.join(kinds)} at {where}, which PyTorch refuses; cast one")
+    return c.positions(*values)
+
+
 @TABLE.register("aten.mm.default")
 def mm(c: Context, x: Value, y: Value) -> int:
-    return _matrix(c, *c.positions(x, y))
+    return _matrix(c, *_factors(c, x, y))
 
 
 @TABLE.register("aten.mv.default", "aten.dot.default", "aten.vdot.default")
 def mv(c: Context, x: Value, y: Value) -> int:
-    return _matrix(c, *c.positions(x, y))
+    return _matrix(c, *_factors(c, x, y))
 
 
 @TABLE.register("aten.bmm.default")
 def bmm(c: Context, x: Value, y: Value) -> int:
-    left, right = c.positions(x, y)
+    left, right = _factors(c, x, y)
     return rb.dot(c.b, left, right, ([2], [1]), batch=1)
 
 
 @TABLE.register("aten.matmul.default")
 def matmul(c: Context, x: Value, y: Value) -> int:
-    left, right = c.positions(x, y)
+    left, right = _factors(c, x, y)
     if y.rank == 1:
         return _matrix(c, left, right)
     if y.rank == 2:
@@ -55,7 +67,7 @@ def grouped_mm(
     c: Context, x: Value, y: Value, offs: Value | None = None, bias: Value | None = None, out_dtype: object = None
 ) -> int:
     """Groups of rows of ``x``, of columns of ``y``, or of what both are summed over; ``offs`` says where each ends."""
-    left, right = c.positions(x, y)
+    left, right = _factors(c, x, y)
     if bias is not None:
         raise UnsupportedOperator("a grouped product with a bias; add it afterwards")
     if offs is None:
@@ -82,29 +94,29 @@ def add_before_flattening(c: Context, product: int, addend: int) -> int:
     return rb.add(c.b, product, addend)
 
 
-def _add_product(c: Context, addend: Value, product: int, beta: Number, alpha: Number) -> int:
+def _add_product(c: Context, addend: Value, x: Value, product: int, beta: Number, alpha: Number) -> int:
     scaled = rb.scale_by(c.b, product, alpha)
     if beta == 0:
         return scaled
-    (base,) = c.positions(addend)
+    base, _ = _factors(c, addend, x)
     return c.spread(add_before_flattening(c, scaled, rb.scale_by(c.b, base, beta)))
 
 
 @TABLE.register("aten.addmm.default", "aten.addmv.default")
 def addmm(c: Context, addend: Value, x: Value, y: Value, *, beta: Number = 1, alpha: Number = 1) -> int:
-    return _add_product(c, addend, mm(c, x, y), beta, alpha)
+    return _add_product(c, addend, x, mm(c, x, y), beta, alpha)
 
 
 @TABLE.register("aten.baddbmm.default")
 def baddbmm(c: Context, addend: Value, x: Value, y: Value, *, beta: Number = 1, alpha: Number = 1) -> int:
-    return _add_product(c, addend, bmm(c, x, y), beta, alpha)
+    return _add_product(c, addend, x, bmm(c, x, y), beta, alpha)
 
 
 @TABLE.register("aten.linear.default")
 def linear(c: Context, x: Value, weight: Value, bias: Value | None = None) -> int:
-    left, right = c.positions(x, weight)
+    left, right, *more = _factors(c, x, weight, *(() if bias is None else (bias,)))
     product = rb.dot(c.b, left, right, ([x.rank - 1], [weight.rank - 1]))
-    return product if bias is None else c.spread(rb.add(c.b, product, *c.positions(bias)))
+    return c.spread(rb.add(c.b, product, *more)) if more else product
 
 
 @TABLE.register("aten.convolution.default", "aten._convolution.default")
