@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch.nn import functional
 
-from rewright.optimize.backend import kernels
+from rewright.optimize.backend import kernels, reassociating
 from rewright.optimize.backend.kernels import Fastest
 from rewright.optimize.planning.plan import Plan
 from tests.optimize.backend.attentions import ATTENTIONS, LENGTH, causal, heads, scores
@@ -31,6 +31,32 @@ def test_attention_and_its_gradients_keep_nothing_for_each_pair(name: str, plans
     assert [len(plans), *(shape for shape in saved if is_wide(shape))] == [2]
     stored = (plan.graph.nodes[p] for plan in plans for p in plan.memory)
     assert [node.op.name for node in stored if node.operands and is_wide(node.type.shape)] == []
+
+
+def test_a_sum_that_is_not_proved_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    function, args = ATTENTIONS["plain"]()
+    tried: list[bool] = []
+    made, proved = reassociating._made, reassociating._is_proved
+
+    def negated(graph: torch.fx.Graph, total: torch.fx.Node, match: Any) -> torch.fx.Node:
+        node = made(graph, total, match)
+        with graph.inserting_after(node):
+            wrong = graph.call_function(torch.ops.aten.neg.default, (node,))
+        wrong.meta["val"] = node.meta["val"]
+        return wrong
+
+    def noting(*nodes: Any) -> bool:
+        tried.append(proved(*nodes))
+        return tried[-1]
+
+    monkeypatch.setattr(reassociating, "_made", negated)
+    monkeypatch.setattr(reassociating, "_is_proved", noting)
+
+    found, _ = step(compiled(function, floor=False), args)
+
+    assert tried == [False]
+    for mine, expected in zip(found, step(function, args)[0], strict=True):
+        torch.testing.assert_close(mine, expected, rtol=1e-4, atol=1e-5)
 
 
 def test_what_is_returned_is_not_computed_again() -> None:

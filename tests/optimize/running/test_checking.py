@@ -106,3 +106,34 @@ def test_what_is_not_finite_is_wrong_also_where_float32_has_no_digit() -> None:
     exact, lost = np.full(200, 5.0), np.zeros(200)
 
     assert "not finite" in compare(np.full(200, np.nan), exact, lost, DType.F32)[1]
+
+
+def shifted(x: torch.Tensor, m: torch.Tensor) -> torch.Tensor:
+    """Exponentials that nothing keeps below one, and a sum of products of them."""
+    weights = torch.exp(x - m)
+    return (weights * x).sum(-1) - (weights * m).sum(-1)
+
+
+def test_what_overflows_in_one_order_is_decided_by_smaller_inputs() -> None:
+    graph = rw.capture(shifted, (normal(8, 6), normal(8, 1)))
+
+    def together(inputs: Mapping[str, torch.Tensor]) -> Mapping[str, torch.Tensor]:
+        x, m = inputs.values()
+        found = (torch.exp(x - m) * (x - m)).sum(-1)
+        return {"output": torch.where(found > 1e25, float("inf"), found)}
+
+    checked = check(graph, together)
+
+    assert checked.passed, checked.reason
+    assert checked.reason != "agrees with float64 on inputs of scale 1 and 30"
+
+
+def test_what_is_wrong_is_wrong_on_smaller_inputs_too() -> None:
+    graph = rw.capture(shifted, (normal(8, 6), normal(8, 1)))
+
+    def wrong(inputs: Mapping[str, torch.Tensor]) -> Mapping[str, torch.Tensor]:
+        x, m = inputs.values()
+        found = (torch.exp(x - m) * (x - m)).sum(-1)
+        return {"output": torch.where(found.abs() > 1e3, float("inf"), found)}
+
+    assert "not finite" in check(graph, wrong).reason
