@@ -59,6 +59,20 @@ def test_a_sum_that_is_not_proved_stays(monkeypatch: pytest.MonkeyPatch) -> None
         torch.testing.assert_close(mine, expected, rtol=1e-4, atol=1e-5)
 
 
+def test_between_products_of_16_bits_the_softmax_has_32(monkeypatch: pytest.MonkeyPatch, plans: list[Plan]) -> None:
+    function, args = ATTENTIONS["plain"]()
+    proved: list[bool] = []
+    before = reassociating._is_proved
+    monkeypatch.setattr(reassociating, "_is_proved", lambda *nodes: proved.append(before(*nodes)) or proved[-1])
+
+    found, saved = step(compiled(function, floor=False), [a.bfloat16() for a in args])
+
+    assert proved == [True]
+    assert not any(map(is_wide, saved)) and all(len(plan.kernels) <= 2 for plan in plans)
+    for mine, expected in zip(found, step(function, [a.bfloat16().double() for a in args])[0], strict=True):
+        torch.testing.assert_close(mine.double(), expected, rtol=2e-2, atol=2e-2 * float(expected.abs().max()))
+
+
 def test_what_is_returned_is_not_computed_again() -> None:
     def run(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> tuple[torch.Tensor, ...]:
         weights = torch.softmax(scores(q, k), -1)

@@ -23,6 +23,8 @@ from rewright.optimize.proving.proofs import are_equal
 
 _LOG = logging.getLogger("rewright.optimize")
 _aten: Any = torch.ops.aten
+_prims: Any = torch.ops.prims
+_cast: Any = _aten._to_copy.default
 _parts: Any = partitioners
 _PRODUCTS = (_aten.bmm.default, _aten.mm.default)
 SECONDS = 2.0
@@ -119,7 +121,7 @@ def _base(node: Node) -> tuple[Node, bool]:
     """What a tensor is a view of with the same matrices, and whether they are transposed."""
     types: Any = _parts.get_default_op_list()
     is_turned = False
-    while node.op == "call_function" and types.is_view(node) and len(node.all_input_nodes) == 1:
+    while node.op == "call_function" and (types.is_view(node) or _is_cast(node)) and len(node.all_input_nodes) == 1:
         given = node.all_input_nodes[0]
         before, after = (tuple(n.meta["val"].shape) for n in (given, node))
         if len(before) < 2 or len(after) < 2 or given.meta["val"].numel() != node.meta["val"].numel():
@@ -135,13 +137,22 @@ def _base(node: Node) -> tuple[Node, bool]:
     return node, is_turned
 
 
+def _is_cast(node: Node) -> bool:
+    """Whether a node is another tensor with more or fewer digits."""
+    kinds = [n.meta["val"].dtype.is_floating_point for n in (node, *node.all_input_nodes) if "val" in n.meta]
+    return node.target is _prims.convert_element_type.default and all(kinds)
+
+
 def _made(graph: torch.fx.Graph, total: Node, match: _Match) -> Node:
     """The sum by the product that is there, before the sum itself."""
     given = total.args[0]
     assert isinstance(given, Node)
     shape = [*given.meta["val"].shape[:-1], match.left.meta["val"].shape[-1]]
     with graph.inserting_before(total):
+        kind = given.meta["val"].dtype  # that is summed, which may have more digits than what is multiplied
         parts = [_called(graph, _aten.view.default, node, shape) for node in (match.left, match.result)]
+        if any(part.meta["val"].dtype is not kind for part in parts):
+            parts = [_called(graph, _prims.convert_element_type.default, part, kind) for part in parts]
         product = _called(graph, _aten.mul.Tensor, *parts)
         return _called(graph, total.target, product, *total.args[1:], **total.kwargs)
 
@@ -181,6 +192,8 @@ def _extracted(root: Node, leaves: Sequence[Node]) -> torch.fx.GraphModule:
             stack.extend(node.all_input_nodes)
     for node in root.graph.nodes:
         if node in found:
-            copies[node] = graph.node_copy(node, lambda n: copies[n])
+            copies[node] = copied = graph.node_copy(node, lambda n: copies[n])
+            if node.target is _prims.convert_element_type.default:  # by an operator of ATen's
+                copied.target, copied.args, copied.kwargs = _cast, copied.args[:1], {"dtype": node.args[1]}
     graph.output(copies[root])
     return cast("Any", torch.fx.GraphModule)({}, graph)
