@@ -59,8 +59,8 @@ def wide_tensors(joint: torch.fx.Graph, machine: Machine) -> list[torch.fx.Node]
             found[node] = None
         elif (types.is_recomputable(node) or types.is_view(node)) and all(p in fixed for p in node.all_input_nodes):
             fixed[node] = None
-    returned = _returned(joint)
-    return [node for node in (*found, *(fixed if found else ())) if node not in returned]
+    kept = _returned(joint) | {node: None for node in joint.nodes if "recompute" in node.meta}  # which a user decided
+    return [node for node in (*found, *(fixed if found else ())) if node not in kept]
 
 
 def _is_wide_product(node: torch.fx.Node, backward: Nodes, machine: Machine) -> bool:
