@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
-import time
+from types import SimpleNamespace
 
+import pytest
+
+from bench.optimize import clock
 from bench.optimize.clock import in_turns
 
 
-def test_peers_take_turns_and_a_slow_one_has_what_fits() -> None:
+def test_peers_take_turns_and_a_slow_one_has_what_fits(monkeypatch: pytest.MonkeyPatch) -> None:
     order: list[str] = []
-    calls = {"quick": lambda: order.append("quick"), "slow": lambda: (order.append("slow"), time.sleep(0.05))}
-    found = in_turns(calls, 3, 0.02, before=lambda name: None)
+    now = [0.0]
+
+    def call(name: str, seconds: float) -> None:
+        order.append(name)
+        now[0] += seconds
+
+    times = SimpleNamespace(perf_counter=lambda: now[0], process_time=lambda: now[0] / 2)
+    monkeypatch.setattr(clock, "time", times)
+
+    found = in_turns(
+        {"quick": lambda: call("quick", 0.001), "slow": lambda: call("slow", 0.05)}, 3, 0.02, before=lambda name: None
+    )
+
     assert order == ["quick", "slow", "quick", "quick", "quick"]
     assert (found["quick"]["runs"], found["slow"]["runs"]) == (3, 1)
-    assert 50 <= found["slow"]["best wall"] <= found["slow"]["wall"]
-    assert found["slow"]["cpu"] < 50
+    assert found["slow"] == pytest.approx({"wall": 50, "best wall": 50, "cpu": 25, "best cpu": 25, "runs": 1})
 
 
 def test_turns_alternate() -> None:
