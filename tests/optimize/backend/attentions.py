@@ -108,6 +108,16 @@ def by_einsum() -> Attention:
     return run, heads()
 
 
+def projected() -> Attention:
+    """Queries, keys and values that are cut out of one projection."""
+
+    def run(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+        q, k, v = (x @ weight).chunk(3, -1)
+        return torch.softmax(causal(scores(q, k)), -1) @ v
+
+    return run, [normal(1, LENGTH, WIDTH), normal(WIDTH, 3 * WIDTH, seed=1) / 2]
+
+
 def contrast() -> Attention:
     """A loss over all pairs, along rows and columns."""
 
@@ -122,6 +132,18 @@ def contrast() -> Attention:
 ATTENTIONS: dict[str, Callable[[], Attention]] = {
     f.__name__: f
     for f in (
-        *(plain, capped, windowed, with_sink, grouped, by_sigmoid, subtracted, with_columns, by_einsum, contrast),
+        *(
+            plain,
+            capped,
+            windowed,
+            with_sink,
+            grouped,
+            by_sigmoid,
+            subtracted,
+            with_columns,
+            by_einsum,
+            projected,
+            contrast,
+        ),
     )
 }

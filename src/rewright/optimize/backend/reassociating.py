@@ -101,7 +101,8 @@ def _factors(tensor: Node, places: tuple[int, int] | None = None) -> list[_Facto
         return [factor for a, some in parts for factor in _factors(a, some)]
     if node.target is _aten.slice.Tensor and given and places is None and (found := _range(node)) is not None:
         return _factors(given[0], found)
-    return [_Factor(node, places or (0, int(tensor.meta["val"].shape[-1])))]
+    width = tensor.meta["val"].shape[-1:].numel()
+    return [_Factor(node, places or (0, width))]
 
 
 def _range(node: Node) -> tuple[int, int] | None:
@@ -123,6 +124,8 @@ def _base(node: Node) -> tuple[Node, bool]:
     is_turned = False
     while node.op == "call_function" and (types.is_view(node) or _is_cast(node)) and len(node.all_input_nodes) == 1:
         given = node.all_input_nodes[0]
+        if not all(isinstance(n.meta.get("val"), torch.Tensor) for n in (given, node)):
+            break
         before, after = (tuple(n.meta["val"].shape) for n in (given, node))
         if len(before) < 2 or len(after) < 2 or given.meta["val"].numel() != node.meta["val"].numel():
             break
@@ -139,8 +142,9 @@ def _base(node: Node) -> tuple[Node, bool]:
 
 def _is_cast(node: Node) -> bool:
     """Whether a node is another tensor with more or fewer digits."""
-    kinds = [n.meta["val"].dtype.is_floating_point for n in (node, *node.all_input_nodes) if "val" in n.meta]
-    return node.target is _prims.convert_element_type.default and all(kinds)
+    if node.target is not _prims.convert_element_type.default:
+        return False
+    return all(n.meta["val"].dtype.is_floating_point for n in (node, *node.all_input_nodes))
 
 
 def _made(graph: torch.fx.Graph, total: Node, match: _Match) -> Node:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,10 +11,12 @@ import torch
 from torch._functorch import partitioners
 from torch.utils.checkpoint import CheckpointPolicy
 
+from rewright.optimize.backend.others import said
 from rewright.optimize.backend.reassociating import reassociate_sums
 from rewright.optimize.planning.costs import CPU, Machine
 from rewright.optimize.planning.dense import is_for_library
 
+_LOG = logging.getLogger("rewright.optimize")
 _aten: Any = torch.ops.aten
 _parts: Any = partitioners
 _JOINED = (_aten.cat.default, _aten.constant_pad_nd.default)
@@ -36,7 +39,10 @@ class Saving:
 
     def __call__(self, joint: torch.fx.GraphModule, inputs: Any, **rest: Any) -> Modules:
         """The graphs of the forward and the backward pass, cut out of a joint graph of AOTAutograd's."""
-        reassociate_sums(joint)
+        try:
+            reassociate_sums(joint)
+        except Exception as error:  # the graph is what it was, but for sums that are proved
+            _LOG.warning("sums of the gradients stay as they are: %s", said(error))
         for node in wide_tensors(joint.graph, self.machine):
             node.meta["recompute"] = CheckpointPolicy.MUST_RECOMPUTE
             self.bytes += (_elements(node) or 0) * node.meta["val"].dtype.itemsize
@@ -58,7 +64,7 @@ def wide_tensors(joint: torch.fx.Graph, machine: Machine) -> list[torch.fx.Node]
         if _is_wide_product(node, backward, machine) or _follows(node, found):
             found[node] = None
         elif (types.is_recomputable(node) or types.is_view(node)) and all(p in fixed for p in node.all_input_nodes):
-            fixed[node] = None
+            fixed |= {node: None} if _elements(node) is not None else {}
     kept = _returned(joint) | {node: None for node in joint.nodes if "recompute" in node.meta}  # which a user decided
     return [node for node in (*found, *(fixed if found else ())) if node not in kept]
 
