@@ -74,7 +74,8 @@ def _step(call: Call, arguments: Sequence[Any]) -> Sequence[Any]:
     given = [_copied(a) if isinstance(a, torch.Tensor) else a for a in arguments]
     wanted = [a for a in given if isinstance(a, torch.Tensor) and a.requires_grad]
     found = [t for t in call(*given) if isinstance(t, torch.Tensor) and t.requires_grad]
-    return torch.autograd.grad(found, wanted, [torch.ones_like(t) for t in found], allow_unused=True)
+    weights = [torch.randn_like(t) for t in found]  # with ones, gradients of weights that add up to one are zero
+    return torch.autograd.grad(found, wanted, weights, allow_unused=True)
 
 
 def _copied(value: torch.Tensor) -> torch.Tensor:
