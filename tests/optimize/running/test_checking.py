@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import torch
@@ -137,3 +138,24 @@ def test_what_is_wrong_is_wrong_on_smaller_inputs_too() -> None:
         return {"output": torch.where(found.abs() > 1e3, float("inf"), found)}
 
     assert "not finite" in check(graph, wrong).reason
+
+
+def test_masks_are_no_overflow() -> None:
+    """Kernels of masked programs are wrong where they are wrong on large inputs alone."""
+
+    def masked(x: torch.Tensor) -> torch.Tensor:
+        return torch.softmax(x.masked_fill(torch.ones(8, 8).triu(1).bool(), float("-inf")), -1)
+
+    def added(x: torch.Tensor) -> torch.Tensor:
+        return torch.softmax(x + torch.full((8, 8), torch.finfo(torch.float32).min).triu(1), -1)
+
+    for program in (masked, added):
+
+        def wrong(inputs: Mapping[str, torch.Tensor], program: Any = program) -> Mapping[str, torch.Tensor]:
+            (x,) = inputs.values()
+            return {"output": program(x) * (1.5 if x.abs().max() > 50 else 1)}
+
+        checked = check(rw.capture(program, (normal(8, 8),)), wrong)
+
+        assert not checked.passed
+        assert "scale 30" in checked.reason

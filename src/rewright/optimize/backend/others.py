@@ -18,7 +18,7 @@ Call = Callable[..., Any]
 
 
 def by_inductor(module: torch.fx.GraphModule, arguments: Sequence[Any]) -> Call:
-    """The graph by Inductor for such arguments, or else as it is, as it is where one of them has no elements."""
+    """The graph by Inductor for such arguments; as it is where that fails, or where an argument has no elements."""
     if any(isinstance(a, torch.Tensor) and not a.numel() for a in arguments):
         return module.forward
     try:

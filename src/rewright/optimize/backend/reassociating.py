@@ -19,7 +19,7 @@ from rewright.frontends.torch.capture import capture
 from rewright.ir.graph import Graph
 from rewright.optimize.backend.others import said
 from rewright.optimize.backend.plain import is_flexible
-from rewright.optimize.proving.proofs import are_equal
+from rewright.optimize.proving.proofs import why_unequal
 
 _LOG = logging.getLogger("rewright.optimize")
 _aten: Any = torch.ops.aten
@@ -172,7 +172,7 @@ def _is_proved(one: Node, other: Node, leaves: Collection[Node]) -> bool:
     """Whether two nodes are equal, whatever their common leaves are."""
     order = list(dict.fromkeys(leaves))
     try:
-        return are_equal(_captured(one, order), _captured(other, order), SECONDS)
+        return why_unequal(_captured(one, order), _captured(other, order), SECONDS) == ""
     except Exception as error:  # what cannot be captured is not proved
         _LOG.info("a sum of the gradients stays as it is: %s", said(error))
         return False

@@ -93,10 +93,8 @@ def _is_alike(graph: Graph, one: int, other: int) -> bool:
 
 
 def _is_fixed(graph: Graph, position: int) -> bool:
-    """Whether a tensor depends on no input, and is computed by operators that are known."""
-    known = (ops.Elementwise, ops.Layout, ops.Leaf)
-    every = (graph.nodes[p].op for p in graph.ancestors([position]) | {position})
-    return all(isinstance(op, known) and not isinstance(op, ops.Input) for op in every)
+    """Whether a tensor depends on no input."""
+    return not any(isinstance(graph.nodes[p].op, ops.Input) for p in graph.ancestors([position]))
 
 
 def _share(graph: Graph, mask: _Mask) -> float:
@@ -124,7 +122,7 @@ def _alone(graph: Graph, position: int) -> Graph:
     """What computes a node that depends on no input."""
     builder = GraphBuilder("mask")
     copies: dict[int, int] = {}
-    for p in sorted(graph.ancestors([position]) | {position}):
+    for p in sorted(graph.ancestors([position])):
         node = graph.nodes[p]
         copies[p] = builder.add(node.op, *(copies[o] for o in node.operands))
     builder.output("mask", copies[position])

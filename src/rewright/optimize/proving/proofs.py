@@ -100,18 +100,17 @@ WHOLE = 80
 
 def _preparation(program: Graph, ready: Graph, found: Trust, seconds: float) -> None:
     """That what was planned is the program: the checker confirms a certificate, or the prover says so."""
-    if not are_equal(program, ready, seconds):
+    if why := why_unequal(program, ready, seconds):
         found.evidence = "tested"
-        found.reason = "the plan is proved, and not that reductions along several axes may be split"
+        found.reason = f"the plan is proved, and not that reductions along several axes may be split: {why}"
 
 
-def are_equal(one: Graph, other: Graph, seconds: float) -> bool:
-    """Whether two graphs are one function: the checker confirms a certificate of that, or the prover says so."""
+def why_unequal(one: Graph, other: Graph, seconds: float) -> str:
+    """Why two graphs are not known to be one function; empty where the checker or the prover confirms that they are."""
     relations = {"*": "Replicate()"} if one.inputs else None
     verdict = answer(one, [other], relations, None, seconds, suggest=False, audit=True, rounds=False)
-    if verdict.status == "proved" and verdict.evidence.name == "PROVED":
-        return True
-    return prove(Claim(one, other), seconds).status == "proved"
+    certified = verdict.status == "proved" and verdict.evidence.name == "PROVED"
+    return "" if certified or prove(Claim(one, other), seconds).status == "proved" else verdict.reason
 
 
 def _whole(plan: Plan, program: Graph, found: Trust, clock: _Clock) -> None:
