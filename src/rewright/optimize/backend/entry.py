@@ -26,9 +26,8 @@ def backend(
     """What ``torch.compile`` calls with each graph: a callable with kernels for it, and for its backward.
 
     AOTAutograd makes ATen graphs without side effects of it, which keep their guards: one for inference, or one
-    forward and one backward, cut as ``saving`` says. Each is optimised by itself when it is
-    called first. What has no kernels runs as Inductor compiles it, else as it is; one line of the log
-    ``rewright.optimize`` says why.
+    forward and one backward, cut as ``saving`` says. Each is optimised by itself when it is called first. What has no
+    kernels runs as Inductor compiles it, else as it is; one line of the log ``rewright.optimize`` says why.
 
     Args:
         module: the graph that Dynamo captured.
