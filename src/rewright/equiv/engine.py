@@ -462,7 +462,7 @@ class _Pair:
             audit=audit,
             counts=False,
             rounds=False,
-            runs=False,
+            runs="failed",
         )
         if is_over and verdict.status == "unknown":
             return replace(verdict, reason=f"the budget of {self.budget:g} s was used up by parts of the programs")

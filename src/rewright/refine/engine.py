@@ -7,6 +7,7 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Literal
 
 from rewright.frontends.validation.record import text_of, validation_note
 from rewright.ir.errors import ContradictoryRelations, RewrightError
@@ -47,6 +48,8 @@ from rewright.refine.running import compare, conclude_from_values
 from rewright.refine.verdict import Evidence, Finding, OutputRelation, Pairing, Stats, Status, Verdict
 
 _Programs = tuple[Graph, RankProgram]
+Runs = Literal["always", "failed", "never"]
+"""Which programs are run on values: all of them, those without a proof, or none."""
 
 
 def refine(
@@ -103,13 +106,14 @@ def answer(
     audit: bool = False,
     counts: bool = True,
     rounds: bool = True,
-    runs: bool = True,
+    runs: Runs = "always",
 ) -> Verdict:
     """As :func:`refine`, with options to explain a refutation less, which takes most of its time.
 
     With ``suggest=False`` no repairs are tried; with ``locate=False`` nothing looks for the first different value; with
     ``counts=False`` short integers are unbounded; with ``rounds=False`` rounded constants are taken as they are; with
-    ``runs=False`` proved programs are not run.
+    ``runs="failed"`` proved programs are not run, and with ``runs="never"`` none are: without a proof the answer is
+    ``unknown`` then, but for ranks that do not meet.
     """
     deadline = None if budget is None else time.monotonic() + budget
     program = program_of_ranks(distributed)
@@ -143,15 +147,15 @@ class _Asked:
     audit: bool
     counts: bool
     rounds: bool
-    runs: bool
+    runs: Runs
     explain: bool = True
 
 
 class _Values:
-    """Values of both programs in a case; the programs are run on first use."""
+    """Values of both programs in a case; the programs are run on first use, if they may be run."""
 
-    def __init__(self, case: Case) -> None:
-        self._case = case
+    def __init__(self, case: Case, runs: Runs) -> None:
+        self._case, self.are_known = case, runs != "never"
         self._ran: Ran | None = None
         self.seconds = 0.0
 
@@ -165,7 +169,7 @@ class _Values:
 
     def wrong(self, failed: Collection[str]) -> Collection[str]:
         """Those of some outputs that they show to be wrong."""
-        return self.ran().known_wrong(failed)
+        return self.ran().known_wrong(failed) if self.are_known else ()
 
 
 @dataclass(frozen=True)
@@ -185,11 +189,11 @@ class _Told:
 def _answer(question: Question, asked: _Asked, drafts: Sequence[Draft] = ()) -> Verdict:
     """The verdict on a question; ``drafts`` are its programs with how they were narrowed, if they were."""
     case = _case(question, asked)
-    values = _Values(case)
+    values = _Values(case, asked.runs)
     proof, is_written_out = _Aim(case, asked.deadline, values).reached(rounds=asked.rounds)
     if proof.failed and proof.pairing is not None:
         case = _by_name(case, proof.pairing)
-        values = _Values(case)
+        values = _Values(case, asked.runs)
         given = case.relations, case.expected, asked.deadline
         proof = attempt(case.sequential, case.program, *given, wrong=values.wrong)
     told = _reported(case, proof)
@@ -210,7 +214,7 @@ def _answer(question: Question, asked: _Asked, drafts: Sequence[Draft] = ()) -> 
     less = None if narrow is None else _answer(narrow.question, asked, narrow.drafts)
     if less is not None and less.status == "proved":
         return less
-    if not asked.explain:
+    if not asked.explain or not values.are_known:
         return told.unknown(_said_of(proof.failed, proof, "not related"), proof.relations)
     found = _after_failure(case, values, proof, asked, told)
     # All numbers show that programs differ; where they differ is clearer without those out of range.
@@ -279,7 +283,7 @@ def _of_proof(stated: Stated, proof: Proof, is_written_out: bool, asked: _Asked,
     told = replace(told, assumptions=(*told.assumptions, *more))
     verdict = _proved(*captured, meant, replace(stated, case=case), proof, told, open_ones, asked.counts)
     verdict = audit_verdict(verdict, *captured, counts=asked.counts) if asked.audit else verdict
-    return _run(case, verdict, proof) if asked.runs else verdict
+    return _run(case, verdict, proof) if asked.runs == "always" else verdict
 
 
 def _run(case: Case, verdict: Verdict, proof: Proof | None = None) -> Verdict:
@@ -311,7 +315,7 @@ class _Aim:
     def reached(self, *, rounds: bool) -> tuple[Proof, bool]:
         """The proof, and whether it is one of the programs with rounded constants written out.
 
-        This is tried where the programs have other constants, before slow attempts, and never where values differ:
+        This is tried where the programs have other constants, before slow attempts, and never where values may differ:
         what is zero for the exact constants may be multiplied until it is not.
         """
         sequential, program = self.case.sequential, self.case.program
@@ -320,7 +324,7 @@ class _Aim:
         proof = self._tried(sequential, program, laws=False, repeat=False)
         if _is_proof(proof) or proof.out_of_time or proof.mismatch:
             return proof, False
-        if self.values.ran().result.agrees is not False:
+        if self.values.are_known and self.values.ran().result.agrees is not False:
             proof = self._tried(*_written_out(sequential, program), repeat=False)
             if _is_proof(proof):
                 return proof, True
@@ -405,7 +409,7 @@ def _after_failure(case: Case, values: _Values, proof: Proof, asked: _Asked, tol
         reason = f"{_said_of(proof.failed, proof, 'not related')}; {twin.reason}"
     about = told.assumptions, _relate(proof, ran), found, (*told.notes, *more), told.stats, reason
     verdict = Verdict(status, Evidence.TESTED, *about, programs=(case.sequential, case.program))
-    return _run(case, verdict) if asked.runs and twin.agrees is True else verdict
+    return _run(case, verdict) if asked.runs == "always" and twin.agrees is True else verdict
 
 
 def _relate(proof: Proof, ran: Ran) -> dict[str, OutputRelation]:

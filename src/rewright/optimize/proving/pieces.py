@@ -29,7 +29,7 @@ def prove_piece(left: Graph, right: Graph, seconds: float, lemmas: set[str]) -> 
 
     alike = {"*": "Replicate()"} if left.inputs else None
     # Nothing is run here: kernels are, all together.
-    found = answer(left, [right], alike, None, seconds, suggest=False, locate=False, rounds=False, runs=False)
+    found = answer(left, [right], alike, None, seconds, suggest=False, locate=False, rounds=False, runs="never")
     if found.status == "refuted":
         raise NotComposed(found.reason)
     if found.status == "proved" and why_not(Piece(left, right, found.certificate), lemmas, LEMMA) is None:
