@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch._dynamo.exc import RestartAnalysis
@@ -13,9 +14,6 @@ from torch._dynamo.exc import RestartAnalysis
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 from rewright.optimize.backend.others import by_inductor, said
-
-if TYPE_CHECKING:
-    from rewright.optimize.planning.costs import Machine
 
 _LOG = logging.getLogger("rewright.optimize")
 
@@ -64,30 +62,44 @@ def _by_autograd(
 ) -> Callable[..., Any]:
     from torch._functorch.partitioners import min_cut_rematerialization_partition
 
-    from rewright.optimize.backend.choosing import MOST_BYTES, Choice
+    from rewright.optimize.backend.choosing import AGAIN, EAGER, MOST_BYTES, SAVED, Choice
     from rewright.optimize.backend.saving import Saving
 
-    saving = Saving(_machine(examples, options))
-    again = _cut_by(saving, module, examples, options)
-    if not options.get("floor", True) or not 0 < saving.bytes <= MOST_BYTES:
+    from rewright.optimize.running import targets
+
+    tensors = [a for a in examples if isinstance(a, torch.Tensor)]
+    target = targets.choose(options.get("target"), tensors)
+    device = next((a.device for a in tensors if a.is_cuda), torch.device("cpu"))
+    saving, stepped = Saving(targets.machine(target, device)), threading.Event()
+    again = _cut_by(saving, module, examples, options, stepped)
+    floor = options.get("floor", True)
+    if not floor or saving.bytes > MOST_BYTES:
         return again
-    saved = _cut_by(min_cut_rematerialization_partition, module, examples, options)
-    return Choice(again, saved, saving.bytes)
+    calls: dict[str, Callable[..., Any]] = {AGAIN: again}
+    if saving.bytes:
+        calls[SAVED] = _cut_by(min_cut_rematerialization_partition, module, examples, options)
+    if targets.is_timed(target) and (floor is True or "eager" in floor):
+        calls[EAGER] = module.forward
+    return Choice(calls, saving.bytes, stepped) if len(calls) > 1 else again
 
 
 def _cut_by(
-    cut: Callable[..., Any], module: torch.fx.GraphModule, examples: Sequence[Any], options: Mapping[str, Any]
+    cut: Callable[..., Any],
+    module: torch.fx.GraphModule,
+    examples: Sequence[Any],
+    options: Mapping[str, Any],
+    stepped: threading.Event | None = None,
 ) -> Callable[..., Any]:
-    """The graph by AOTAutograd, with this cut between forward and backward."""
+    """The graph by AOTAutograd, with this cut between forward and backward; a gradient of it sets ``stepped``."""
     from torch._dynamo.backends.common import aot_autograd
     from torch._inductor.decomposition import select_decomp_table
 
-    def compiling(kind: str) -> Callable[..., Any]:
-        return partial(_deferred, kind, options)
+    def compiling(kind: str, event: threading.Event | None = None) -> Callable[..., Any]:
+        return partial(_deferred, kind, options, event)
 
     compiler = aot_autograd(
         fw_compiler=compiling("forward"),
-        bw_compiler=compiling("backward"),
+        bw_compiler=compiling("backward", stepped),
         inference_compiler=compiling("inference"),
         partition_fn=cut,
         decompositions=select_decomp_table,
@@ -95,20 +107,17 @@ def _cut_by(
     return compiler(module, examples)
 
 
-def _machine(examples: Sequence[Any], options: Mapping[str, Any]) -> Machine:
-    """What the cost model knows of where the graph will run."""
-    from rewright.optimize.running import targets
-
-    tensors = [a for a in examples if isinstance(a, torch.Tensor)]
-    target = targets.choose(options.get("target"), tensors)
-    device = next((a.device for a in tensors if a.is_cuda), torch.device("cpu"))
-    return targets.machine(target, device)
-
-
 def _deferred(
-    kind: str, options: Mapping[str, Any], module: torch.fx.GraphModule, examples: Sequence[Any]
+    kind: str,
+    options: Mapping[str, Any],
+    event: threading.Event | None,
+    module: torch.fx.GraphModule,
+    examples: Sequence[Any],
 ) -> Callable[[list[Any]], Sequence[Any]]:
-    """A graph of AOTAutograd's, to be optimised when it is called; its arguments are one list, which is emptied."""
+    """A graph of AOTAutograd's, to be optimised when it is called; its arguments are one list, which is emptied.
+
+    A call sets the event, if there is one.
+    """
     from rewright.optimize.backend.effects import without_tokens
     from rewright.optimize.backend.graphs import GraphCalls
 
@@ -117,6 +126,8 @@ def _deferred(
     def boxed(arguments: list[Any]) -> Sequence[Any]:
         given = tuple(arguments)
         arguments.clear()
+        if event is not None:
+            event.set()
         return calls(given)
 
     boxed.__dict__["_boxed_call"] = True
