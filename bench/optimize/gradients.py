@@ -71,9 +71,13 @@ def gradients_of(built: Built) -> Callable[[], Tensors]:
     if isinstance(built.function, torch.nn.Module):
         leaves += [p for p in built.function.parameters() if p.requires_grad]
 
+    weights: Tensors = []
+
     def step() -> Tensors:
         results = [t for t in outputs.tensors(built.function(*args)) if t.requires_grad]
-        found = torch.autograd.grad(results, leaves, _weights(results), allow_unused=True)
+        if not weights:
+            weights.extend(_weights(results))
+        found = torch.autograd.grad(results, leaves, weights, allow_unused=True)
         return [*(r.detach() for r in results), *(g for g in found if g is not None)]
 
     return step

@@ -51,10 +51,11 @@ class Choice:
         if not all(type(a) in _KINDS for a in arguments if isinstance(a, torch.Tensor)):
             return self.calls[AGAIN]
         notes: list[str] = []
-        steps = {name: partial(_step, call, arguments) for name, call in self.calls.items()}
         gpus = sorted({a.device.index for a in arguments if isinstance(a, torch.Tensor) and a.is_cuda})
         try:
             with _random.fork_rng(devices=gpus):
+                tangents: list[torch.Tensor] = []
+                steps = {name: partial(_step, call, arguments, tangents) for name, call in self.calls.items()}
                 if EAGER in steps and not agree(steps[AGAIN](), steps[EAGER]()):
                     del steps[EAGER]  # it draws other random numbers
                 found = timed(steps, notes)
@@ -77,13 +78,17 @@ def _asks_for_gradients(arguments: Sequence[Any]) -> bool:
     return torch.is_grad_enabled() and any(isinstance(a, torch.Tensor) and a.requires_grad for a in arguments)
 
 
-def _step(call: Call, arguments: Sequence[Any]) -> Sequence[Any]:
-    """One forward and one backward pass of copies of the arguments: the results, and the gradients."""
+def _step(call: Call, arguments: Sequence[Any], tangents: list[torch.Tensor]) -> Sequence[Any]:
+    """One forward and one backward pass of copies of the arguments: the results, and the gradients.
+
+    The first step draws the tangents, which differ from place to place: with ones, gradients of weights that add up to
+    one are zero.
+    """
     _random.manual_seed(0)
     leaves = [a.detach().requires_grad_(a.requires_grad) if isinstance(a, torch.Tensor) else a for a in arguments]
     wanted = [a for a in leaves if isinstance(a, torch.Tensor) and a.requires_grad]
     results = call(*(a.clone() if isinstance(a, torch.Tensor) else a for a in leaves))  # programs may write to them
     found = [t for t in results if isinstance(t, torch.Tensor) and t.requires_grad]
-    weights = [torch.randn_like(t) for t in found]  # with ones, gradients of weights that add up to one are zero
-    gradients = torch.autograd.grad(found, wanted, weights, allow_unused=True)
+    tangents.extend(() if tangents else map(torch.randn_like, found))
+    gradients = torch.autograd.grad(found, wanted, tangents, allow_unused=True)
     return [t.detach() for t in (*results, *gradients) if isinstance(t, torch.Tensor)]
