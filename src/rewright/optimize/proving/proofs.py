@@ -60,7 +60,7 @@ def trust(
     short = len(given.nodes) <= WHOLE
     clock = _Clock(time.process_time() + seconds if short else math.inf, seconds, known or Known())
     try:
-        for way in (_whole, _in_pieces) if short else (_in_pieces, _whole):
+        for way in (_whole, _in_pieces) if short and _stored(plan) == 1 else (_in_pieces, _whole):
             way(plan, given, found, clock)
             if found.evidence == "proved" or (hurried and not short and found.unproved):
                 break
@@ -133,8 +133,7 @@ def _whole(plan: Plan, program: Graph, found: Trust, clock: _Clock) -> None:
 def _in_pieces(plan: Plan, program: Graph, found: Trust, clock: _Clock) -> None:
     """The program as stored tensors that are proved one by one, with one certificate for all of them."""
     ready, made = prepare_with_places(program)
-    stored = sum(len(writes(step)) for step in plan.steps)
-    if ready.nodes != plan.graph.nodes or stored < 2:
+    if ready.nodes != plan.graph.nodes or _stored(plan) < 2:
         return
     try:
         share = clock.share() / 2
@@ -149,6 +148,11 @@ def _in_pieces(plan: Plan, program: Graph, found: Trust, clock: _Clock) -> None:
     found.reason = f"the checker confirmed the certificate: {uses} tensors, in {count} pieces that differ"
     found.assumptions = premises(proof.certificate, proof.program)
     _identities(plan, found, clock.each, whole=False)
+
+
+def _stored(plan: Plan) -> int:
+    """The tensors that a plan stores."""
+    return sum(len(writes(step)) for step in plan.steps)
 
 
 def _by_tensors(plan: Plan, found: Trust, clock: _Clock) -> None:
