@@ -12,7 +12,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 from rewright.optimize.api import Optimized
-from rewright.optimize.backend import graphs, kernels
+from rewright.optimize.backend import fitted, graphs, kernels
 from rewright.optimize.backend.others import by_inductor_for_all_sizes
 from rewright.optimize.backend.plain import is_flexible, plain_graph, sizes_of
 from tests.optimize.backend.training import compiled
@@ -85,6 +85,21 @@ def test_gradients_of_several_lengths(caplog: pytest.LogCaptureFixture) -> None:
     assert sorted(line.split()[0] for line in caplog.messages) == ["backward:", "forward:"]
 
 
+def test_one_plan_for_each_width_of_heads(caplog: pytest.LogCaptureFixture) -> None:
+    """Four sizes are open: rows, heads, places, and the width, which the kernel needs to know."""
+    caplog.set_level("INFO", logger="rewright.optimize")
+
+    def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+        return torch.softmax(q @ k.transpose(-1, -2), -1) @ v
+
+    run = compiled(attention, dynamic=True)
+    for rows, heads, places, width in ((2, 3, 20, 8), (3, 2, 30, 8), (2, 2, 7, 16), (2, 5, 9, 16), (4, 2, 11, 8)):
+        given = [normal(rows, heads, places, width, seed=seed) for seed in range(3)]
+        torch.testing.assert_close(run(*given), attention(*given))
+
+    assert caplog.messages == ["inference: 1 kernels, proved"] * 2
+
+
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # Inductor's own
 def test_gradients_of_more_lengths_than_get_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(graphs, "MOST_SIZES", 1)
@@ -110,8 +125,9 @@ def test_what_is_faster_at_one_length_is_taken_at_others(fastest: str, monkeypat
         raise RewrightError("no plan is for all lengths")
 
     norm = torch.nn.Softmax(-1)
-    monkeypatch.setattr(kernels, "find_fastest", find)
-    monkeypatch.setattr(kernels.Fitted, "of", refuse)
+    for module in (fitted, kernels):
+        monkeypatch.setattr(module, "find_fastest", find)
+    monkeypatch.setattr(fitted.Fitted, "of", refuse)
     monkeypatch.setattr(graphs, "by_inductor_for_all_sizes", lambda module: module.forward)
     run = compiled(norm.forward, dynamic=True)
 
@@ -215,7 +231,7 @@ def test_an_argument_that_is_no_tensor_and_no_number_is_refused() -> None:
 def test_what_inductor_compiles_for_all_lengths_runs_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """A module that was compiled has no truth value where it has no length."""
     fastest = kernels.Fastest("inductor")
-    monkeypatch.setattr(kernels.Fitted, "of", lambda module, *_: kernels.Fitted(module, Graph((), {}, {}), fastest))
+    monkeypatch.setattr(fitted.Fitted, "of", lambda module, *_: fitted.Fitted(module, Graph((), {}, {}), fastest))
     monkeypatch.setattr(graphs, "by_inductor_for_all_sizes", partial(by_inductor_for_all_sizes, backend="eager"))
     norm = torch.nn.Softmax(-1)
     run = compiled(norm.forward, dynamic=True)

@@ -113,7 +113,11 @@ def test_a_linear_layer_is_saved(plans: list[Plan]) -> None:
 def test_the_fastest_way_stays(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     """Which one is seen from the second step on."""
     function, args = ATTENTIONS["capped"]()
-    ways = ("tensors are computed again", [1.0, 1.0, 1.0]), ("tensors are saved", [1.0, 0.5, 0.7]), ("eager", [1, 1, 0.9])
+    ways = (
+        ("tensors are computed again", [1.0, 1.0, 1.0]),
+        ("tensors are saved", [1.0, 0.5, 0.7]),
+        ("eager", [1, 1, 0.9]),
+    )
     for kept, times in ways:
         caplog.clear()
         caplog.set_level(logging.INFO, logger="rewright.optimize")

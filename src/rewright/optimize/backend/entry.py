@@ -64,7 +64,6 @@ def _by_autograd(
 
     from rewright.optimize.backend.choosing import AGAIN, EAGER, MOST_BYTES, SAVED, Choice
     from rewright.optimize.backend.saving import Saving
-
     from rewright.optimize.running import targets
 
     tensors = [a for a in examples if isinstance(a, torch.Tensor)]

@@ -16,11 +16,13 @@ from rewright.optimize.backend.plain import Sizes, is_flexible, sizes_of
 from rewright.optimize.floor.timings import OURS
 
 if TYPE_CHECKING:
-    from rewright.optimize.backend.kernels import Fitted
+    from rewright.optimize.backend.fitted import Fitted
 
 _LOG = logging.getLogger("rewright.optimize")
 MOST_SIZES = 8
 """For so many tuples of sizes a graph gets kernels of their own, where none take these sizes."""
+MOST_WIDTHS = 4
+"""For so many widths of rows it gets kernels for all other sizes."""
 MOST_FITTED = 64
 """For so many tuples of sizes what calls the kernels for all of them is kept."""
 Call = Callable[..., Sequence[Any]]
@@ -36,11 +38,12 @@ class GraphCalls:
         self.module, self.kind, self.options = module, kind, options
         self.flexible = is_flexible(module)
         self.by_sizes: dict[Sizes, Call] = {}
-        self.fitted: Fitted | None = None
-        """Kernels for all sizes, where these are open."""
+        self.fitted: list[Fitted] = []
+        """Kernels for all sizes, where these are open, or for all with the same width of rows."""
         self.by_fitted: dict[Sizes, Call] = {}
         """What calls them."""
-        self.is_looked_at = not self.flexible
+        self.is_fitting = self.flexible
+        """Whether kernels for all sizes are looked for."""
         self.rest: Call | None = None
         """What runs for more sizes."""
         self.fastest = OURS
@@ -86,12 +89,16 @@ class GraphCalls:
     def _by_fitted(self, sizes: Sizes, arguments: Sequence[Any]) -> Call | None:
         """What is fastest for all sizes; None where the graph is another program at these, or nothing is for all."""
         try:
-            if not self.is_looked_at:
-                self.is_looked_at = True
-                from rewright.optimize.backend.kernels import Fitted  # with the first graph that is called
+            calls = (self._fastest(fitted, arguments) for fitted in self.fitted)
+            call = next((call for call in calls if call is not None), None)
+            if call is None and self.is_fitting:
+                from rewright.optimize.backend.fitted import Fitted  # with the first graph that is called
 
-                self.fitted = Fitted.of(self.module, arguments, self.kind, self.options)
-            call = None if self.fitted is None else self._fastest(self.fitted, arguments)
+                self.is_fitting = False
+                fitted = Fitted.of(self.module, arguments, self.kind, self.options)
+                self.fitted.append(fitted)
+                self.is_fitting = len(self.fitted) < MOST_WIDTHS
+                call = self._fastest(fitted, arguments)
         except Exception as error:
             _LOG.info("%s has kernels for each size by itself: %s", self.kind, said(error))
             return None

@@ -11,21 +11,17 @@ from typing import Any
 import torch
 
 from rewright.frontends.torch.names import ASSERTED
-from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 from rewright.optimize.api import Optimized, Request, request
 from rewright.optimize.backend.captured import Captured
 from rewright.optimize.backend.others import by_inductor, said
 from rewright.optimize.backend.returned import Returned
-from rewright.optimize.backend.symbols import OpenArguments
 from rewright.optimize.floor.peers import Example
 from rewright.optimize.floor.timings import FLOOR_SECONDS, OURS
 from rewright.optimize.running import targets
 from rewright.optimize.running.execution import Runner
 from rewright.optimize.scalars.domains import Domain
-from rewright.optimize.sizes.alike import NotAlike, choose_samples
-from rewright.optimize.sizes.fitting import fit_graph, is_at
-from rewright.optimize.sizes.inputs import SizedDomain, numbers_of
+from rewright.optimize.sizes.inputs import SizedDomain
 from rewright.optimize.sizes.runner import FlexibleRunner
 
 _LOG = logging.getLogger("rewright.optimize")
@@ -125,48 +121,3 @@ def _time(asked: Request, captured: Captured, found: Optimized, graph: Graph) ->
 
     found.floor = floor = measure(runner, example, call, asked.peers, FLOOR_SECONDS)
     found.runner, found.runs, found.compiled = floor.runner, floor.runs, floor.compiled
-
-
-@dataclass(frozen=True)
-class Fitted:
-    """A graph with symbols for its sizes, and what is fastest for it."""
-
-    module: torch.fx.GraphModule
-    graph: Graph
-    fastest: Fastest
-
-    @staticmethod
-    def of(module: torch.fx.GraphModule, arguments: Sequence[Any], kind: str, options: Mapping[str, Any]) -> Fitted:
-        """Kernels for all sizes; raises RewrightError where the graph is not one program at all of them."""
-        inputs = OpenArguments.of(module, arguments)
-        samples = choose_samples(inputs.hints, inputs.taken)
-        graph = fit_graph(samples, lambda sizes: _graph_of(Captured.of(module, inputs.at(sizes))))
-        captured = Captured.of(module, arguments)
-        if not _is_captured(graph, captured):
-            raise NotAlike("at the sizes that it is called with it is another program")
-        fastest = find_fastest(captured, graph, kind, options)
-        if fastest.why:
-            raise RewrightError(fastest.why)
-        return Fitted(module, graph, fastest)
-
-    def call(self, arguments: Sequence[Any]) -> Call | None:
-        """What runs for arguments of some sizes; None where the graph is another program at these."""
-        captured = Captured.of(self.module, arguments)
-        return self.fastest.call(captured) if _is_captured(self.graph, captured) else None
-
-
-def _graph_of(captured: Captured) -> Graph:
-    if captured.graph is None:
-        raise NotAlike("it computes nothing")
-    return captured.graph
-
-
-def _is_captured(graph: Graph, captured: Captured) -> bool:
-    """Whether a graph with symbols is what was captured, at its sizes."""
-    if captured.graph is None or list(captured.graph.inputs) != list(graph.inputs):
-        return False
-    try:
-        sizes = numbers_of(graph, captured.given)
-    except RewrightError:
-        return False
-    return is_at(graph, sizes, captured.graph)

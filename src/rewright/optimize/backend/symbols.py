@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +19,9 @@ class OpenArguments:
     values: Sequence[Any]
     """What the graph says of each: a tensor or a number, with symbols."""
     hints: Mapping[str, int]
-    """The sizes that the arguments have, by symbol."""
+    """The sizes that the arguments have, by symbol that is open."""
+    fixed: Mapping[str, int]
+    """Those that stay as they are."""
 
     @staticmethod
     def of(module: torch.fx.GraphModule, arguments: Sequence[Any]) -> OpenArguments:
@@ -37,16 +39,28 @@ class OpenArguments:
                     hints[str(_expression(size))] = int(number)
         if names != set(hints):
             raise NotAlike(f"{sorted(names - set(hints))[0]} is a size of no tensor by itself")
-        return OpenArguments(arguments, values, hints)
+        return OpenArguments(arguments, values, hints, {})
 
     @property
     def taken(self) -> set[int]:
         """All numbers among sizes."""
         tensors = [value for value in self.values if isinstance(value, torch.Tensor)]
-        return {int(n) for value in tensors for n in value.shape if not isinstance(n, torch.SymInt)}
+        numbers = {int(n) for value in tensors for n in value.shape if not isinstance(n, torch.SymInt)}
+        return numbers | set(self.fixed.values())
+
+    def last(self) -> set[str]:
+        """The symbols that are sizes of last axes."""
+        return {s for value in self.values if isinstance(value, torch.Tensor) for s in _symbols([*value.shape, 1][-2])}
+
+    def without(self, names: Collection[str]) -> OpenArguments:
+        """The same with numbers for some symbols."""
+        hints = {name: size for name, size in self.hints.items() if name not in names}
+        fixed = {name: size for name, size in self.hints.items() if name in names}
+        return OpenArguments(self.arguments, self.values, hints, {**self.fixed, **fixed})
 
     def at(self, sizes: Mapping[str, int]) -> list[Any]:
         """Arguments of other sizes, without values."""
+        sizes = {**self.fixed, **sizes}
         return [_at(value, argument, sizes) for value, argument in zip(self.values, self.arguments, strict=True)]
 
 
