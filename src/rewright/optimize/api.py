@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
+from rewright.certificates import load
 from rewright.frontends.torch.capture import capture
 from rewright.frontends.torch.fakes import Dynamic
 from rewright.ir.errors import RewrightError
@@ -35,7 +36,6 @@ from rewright.optimize.running.targets import Printed, Target
 from rewright.optimize.scalars.domains import Domain, without_assertions
 from rewright.optimize.sizes.inputs import BySizes, SizedDomain, numbers_of
 from rewright.optimize.sizes.runner import FlexibleRunner
-from rewright.proof.certificate import Certificate
 
 GraphCall = Callable[[Mapping[str, torch.Tensor]], dict[str, torch.Tensor]]
 HINT = 256
@@ -85,9 +85,9 @@ class Optimized:
 
     @property
     def certificate(self) -> Any:
-        """The certificate that the plan's graph is the program, where the engine of ``refine`` found one."""
+        """The certificate that the plan's graph is the program, where there is one: as a whole, or in pieces."""
         if self.entry is not None and self.entry.certificate.exists():
-            return Certificate.load(self.entry.certificate)
+            return load(self.entry.certificate)[1]
         return self.trust.certificate
 
     @property

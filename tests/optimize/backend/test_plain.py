@@ -117,7 +117,7 @@ def test_gradients_of_more_lengths_than_get_kernels(monkeypatch: pytest.MonkeyPa
 def test_what_is_faster_at_one_length_is_taken_at_others(fastest: str, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[object] = []
 
-    def find(captured: object, *_: object) -> kernels.Fastest:
+    def find(captured: object, *_: object, **__: object) -> kernels.Fastest:
         asked.append(captured)
         return kernels.Fastest(fastest, compiled=lambda *given: (norm(*given),))
 
@@ -125,8 +125,7 @@ def test_what_is_faster_at_one_length_is_taken_at_others(fastest: str, monkeypat
         raise RewrightError("no plan is for all lengths")
 
     norm = torch.nn.Softmax(-1)
-    for module in (fitted, kernels):
-        monkeypatch.setattr(module, "find_fastest", find)
+    monkeypatch.setattr(kernels, "find_fastest", find)
     monkeypatch.setattr(fitted.Fitted, "of", refuse)
     monkeypatch.setattr(graphs, "by_inductor_for_all_sizes", lambda module: module.forward)
     run = compiled(norm.forward, dynamic=True)

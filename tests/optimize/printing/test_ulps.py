@@ -170,7 +170,7 @@ def test_loops_are_vector_code(kind: str, tmp_path: Path) -> None:
     command = compiler()
     if command is None or not command.endswith("g++"):
         pytest.skip("only g++ reports loops in this way")
-    source, flags = tmp_path / "loops.cpp", [f for f in FLAGS if f != "-shared"]
+    source, flags = tmp_path / "loops.cpp", ["-march=native", *(f for f in FLAGS if f != "-shared")]
     names = [*SINGLE, "power", "sqrt", "rsqrt"] if kind == "float" else [*DOUBLE, "logistic", "sqrt", "rsqrt"]
     bodies = {name: [name] for name in names} | {f"{a}_of_{b}": [a, b] for a in names for b in names[:4] if a != b}
     first = HEADER.count("\n") + 2

@@ -61,6 +61,7 @@ def test_a_program_is_planned_and_proved_once(monkeypatch: pytest.MonkeyPatch) -
     assert again.runs == "kernels"
     assert torch.equal(again(*ARGS), first(*ARGS))
     assert first.explain() in again.explain()
+    assert first.certificate is not None
     assert replace(again.certificate, calls=()) == replace(first.certificate, calls=())
 
 

@@ -14,7 +14,9 @@ import torch.nn.functional as F
 
 import rewright as rw
 from rewright.ir.errors import RewrightError
+from rewright.optimize.remembered.loader import LIBRARIES, load
 from rewright.optimize.running.bare import processor
+from rewright.optimize.running.building import features_of
 from tests.optimize.programs import normal
 
 RUN = """
@@ -132,15 +134,42 @@ def test_there_is_no_package_without_kernels(tmp_path: Path) -> None:
         found.package(tmp_path / "new")
 
 
+def test_a_package_runs_on_less_of_a_processor(tmp_path: Path) -> None:
+    """Each library computes the same; the one for a processor with nothing more is the last."""
+    where = package(tmp_path)
+    needed = json.loads((where / LIBRARIES).read_text())
+    given = dict(zip(["table", "rows", "w", "b"], ARGS, strict=True))
+    assert set(needed["kernels.so"]) == processor()
+
+    ran = [name for name, features in needed.items() if processor().issuperset(features)]
+    for name in ran:
+        (found,) = load(where, name)(**given).values()
+        torch.testing.assert_close(found, looked_up(*ARGS), rtol=1e-4, atol=1e-5)
+
+    assert load(where).library == ran[0] == "kernels.so"
+    needs(where, {**needed, "kernels.so": ["avx4096"]})
+    assert load(where).library == ran[1]
+
+
 def test_a_package_is_refused_where_the_processor_lacks_what_it_was_compiled_for(tmp_path: Path) -> None:
     where = package(tmp_path)
-    manifest = json.loads((where / "manifest.json").read_text())
-    assert set(manifest["processor"]) == processor() != set()
-    (where / "manifest.json").write_text(json.dumps({**manifest, "processor": ["avx4096"]}))
-    digests = json.loads((where / "digests.json").read_text())
-    digests["manifest.json"] = sha256((where / "manifest.json").read_bytes()).hexdigest()
-    (where / "digests.json").write_text(json.dumps(digests))
-    from rewright.optimize.remembered.loader import load
+    needs(where, {"kernels.so": ["avx4096"]})
 
     with pytest.raises(RuntimeError, match="need a processor with avx4096"):
         load(where)
+
+
+def needs(where: Path, needed: dict[str, list[str]]) -> None:
+    """Write down that the libraries of a package need these features."""
+    (where / LIBRARIES).write_text(json.dumps(needed))
+    digests = json.loads((where / "digests.json").read_text())
+    digests[LIBRARIES] = sha256((where / LIBRARIES).read_bytes()).hexdigest()
+    (where / "digests.json").write_text(json.dumps(digests))
+
+
+def test_each_level_of_instructions_has_those_below_it() -> None:
+    found = features_of("x86_64")
+
+    assert found["x86-64"] == ["type x86_64"]
+    assert set(found["x86-64-v4"]) > set(found["x86-64-v3"]) > {"avx2", "fma"}
+    assert features_of("riscv64") == {}

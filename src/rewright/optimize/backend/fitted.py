@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 from rewright.optimize.backend.captured import Captured
-from rewright.optimize.backend.kernels import Call, Fastest, find_fastest
 from rewright.optimize.backend.symbols import OpenArguments
 from rewright.optimize.sizes.alike import NotAlike, choose_samples
 from rewright.optimize.sizes.fitting import fit_graph, is_at
 from rewright.optimize.sizes.inputs import numbers_of
+
+if TYPE_CHECKING:
+    from rewright.optimize.backend.kernels import Call, Fastest
+
+    Find = Callable[[Captured, Graph], Fastest]
 
 _FAKE = logging.getLogger("torch._subclasses.fake_tensor")
 
@@ -32,15 +36,15 @@ class Fitted:
     fastest: Fastest
 
     @staticmethod
-    def of(module: torch.fx.GraphModule, arguments: Sequence[Any], kind: str, options: Mapping[str, Any]) -> Fitted:
-        """Kernels for all sizes, or for all but the width of rows.
+    def of(module: torch.fx.GraphModule, arguments: Sequence[Any], find: Find) -> Fitted:
+        """Kernels for all sizes, or for all but the width of rows; ``find`` says what is fastest for a graph.
 
         Raises RewrightError where the graph is not one program at these.
         """
         first: RewrightError | None = None
         for inputs in _ways(OpenArguments.of(module, arguments)):
             try:
-                return _fitted(module, inputs, kind, options)
+                return _fitted(module, inputs, find)
             except RewrightError as error:
                 first = first or error
         assert first is not None
@@ -60,14 +64,14 @@ def _ways(inputs: OpenArguments) -> Iterator[OpenArguments]:
         yield fewer
 
 
-def _fitted(module: torch.fx.GraphModule, inputs: OpenArguments, kind: str, options: Mapping[str, Any]) -> Fitted:
+def _fitted(module: torch.fx.GraphModule, inputs: OpenArguments, find: Find) -> Fitted:
     samples = choose_samples(inputs.hints, inputs.taken)
     with _unheard():
         graph = fit_graph(samples, lambda sizes: _graph_of(Captured.of(module, inputs.at(sizes))))
     captured = Captured.of(module, inputs.arguments)
     if not _is_captured(graph, captured):
         raise NotAlike("at the sizes that it is called with it is another program")
-    fastest = find_fastest(captured, graph, kind, options)
+    fastest = find(captured, graph)
     if fastest.why:
         raise RewrightError(fastest.why)
     return Fitted(module, graph, fastest)

@@ -6,6 +6,7 @@ import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -93,9 +94,11 @@ class GraphCalls:
             call = next((call for call in calls if call is not None), None)
             if call is None and self.is_fitting:
                 from rewright.optimize.backend.fitted import Fitted  # with the first graph that is called
+                from rewright.optimize.backend.kernels import find_fastest
 
                 self.is_fitting = False
-                fitted = Fitted.of(self.module, arguments, self.kind, self.options)
+                find = partial(find_fastest, kind=self.kind, options=self.options)
+                fitted = Fitted.of(self.module, arguments, find)
                 self.fitted.append(fitted)
                 self.is_fitting = len(self.fitted) < MOST_WIDTHS
                 call = self._fastest(fitted, arguments)

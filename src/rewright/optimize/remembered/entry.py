@@ -97,10 +97,10 @@ def bind_entry(entry: Mapping[str, Any]) -> Call:
     return Call(entry["call"], entry["arguments"])
 
 
-def write_entry(found: Optimized, folder: Path, more: Mapping[str, str]) -> bool:
+def write_entry(found: Optimized, folder: Path, more: Mapping[str, str | bytes]) -> bool:
     """Write a folder whole, or not at all; false where the program cannot be written down.
 
-    ``more`` are the texts of further files. Raises OSError where the folder cannot be written.
+    ``more`` is what further files have. Raises OSError where the folder cannot be written.
     """
     folder.parent.mkdir(parents=True, exist_ok=True)
     made = Path(tempfile.mkdtemp(dir=folder.parent, prefix=".new-"))
@@ -108,7 +108,7 @@ def write_entry(found: Optimized, folder: Path, more: Mapping[str, str]) -> bool
         if not _fill(found, made):
             return False
         for name, text in more.items():
-            (made / name).write_text(text)
+            (made / name).write_bytes(text.encode() if isinstance(text, str) else text)
         digests = {path.name: _digest(path) for path in sorted(made.iterdir())}
         (made / DIGESTS).write_text(json.dumps(digests, indent=1))
         if folder.exists():

@@ -7,7 +7,8 @@
 ``program.register("namespace::name")`` is the same as an operator of PyTorch, which ``torch.export`` keeps and a
 ``.pt2`` calls; it takes tensors in the order of ``program.names``.
 
-It is for the sizes, dtypes and processor that ``manifest.json`` names, and says so where a call does not fit. The proof
+It is for the sizes and dtypes that ``manifest.json`` names, and says so where a call does not fit. ``libraries.json``
+names the kernels for several levels of instructions: of those that the processor has all of, the first run. The proof
 is in ``certificate.json.gz``, which ``rewright audit`` checks; ``explanation.txt`` says what was fused.
 """
 
@@ -24,24 +25,34 @@ from typing import Any
 import torch
 
 HERE = Path(__file__).parent
+LIBRARIES = "libraries.json"
+"""The file that says which features of a processor each library needs, the fastest library first."""
 
 
 class Program:
-    """The program of a folder; raises RuntimeError where it was changed, or is for another processor."""
+    """The program of a folder, with the kernels for this processor or those of a library that is named.
 
-    def __init__(self, folder: Path) -> None:
+    Raises RuntimeError where it was changed, or is for another processor.
+    """
+
+    def __init__(self, folder: Path, library: str | None = None) -> None:
         digests: dict[str, str] = json.loads((folder / "digests.json").read_text())
         for name, digest in digests.items():
             if hashlib.sha256((folder / name).read_bytes()).hexdigest() != digest:
                 raise RuntimeError(f"{folder / name} was changed since the package was written; write it again")
         bare, calls, self.operators = (_module(folder, name) for name in ("bare", "calls", "operators"))
         self.manifest: dict[str, Any] = json.loads((folder / "manifest.json").read_text())
-        missing = sorted(set(self.manifest["processor"]) - bare.processor())
-        if missing:
+        needed: dict[str, list[str]] = json.loads((folder / LIBRARIES).read_text())
+        there = bare.processor()
+        fits = [name for name in needed if library in (None, name) and there.issuperset(needed[name])]
+        if not fits:
+            missing = sorted(set(needed[library or list(needed)[-1]]) - there)
             raise RuntimeError(f"the kernels need a processor with {', '.join(missing[:6])}; write the package here")
-        library = ctypes.CDLL(str(folder / "kernels.so"))
+        self.library = fits[0]
+        """The file of the kernels that run."""
+        loaded = ctypes.CDLL(str(folder / self.library))
         names: dict[str, str] = self.manifest["kernels"]
-        launches = {k: bare.native(getattr(library, symbol), torch.get_num_threads) for k, symbol in names.items()}
+        launches = {k: bare.native(getattr(loaded, symbol), torch.get_num_threads) for k, symbol in names.items()}
         constants = torch.load(folder / "constants.pt", weights_only=True)
 
         def bind(entry: dict[str, Any]) -> Any:
@@ -98,9 +109,9 @@ class Program:
         return self.operators.register(name, self.names, list(kinds), run, types)
 
 
-def load(folder: str | Path = HERE) -> Program:
-    """The program of a folder, by default of the one that this file is in."""
-    return Program(Path(folder))
+def load(folder: str | Path = HERE, library: str | None = None) -> Program:
+    """The program of a folder, by default of the one that this file is in, as ``Program`` has it."""
+    return Program(Path(folder), library)
 
 
 def _module(folder: Path, name: str) -> Any:

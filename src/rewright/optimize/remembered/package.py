@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import platform
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,11 +11,13 @@ from rewright.frontends.torch.eager import calls
 from rewright.ir.errors import RewrightError
 from rewright.optimize.remembered import loader
 from rewright.optimize.remembered.entry import FOREIGN_CALLS, calls_of, write_entry
-from rewright.optimize.running import bare, operators
+from rewright.optimize.running import bare, building, operators
 from rewright.optimize.sizes.runner import FlexibleRunner
 
 if TYPE_CHECKING:
     from rewright.optimize.api import Optimized
+
+SOURCE = "kernels.cpp"
 
 
 def write_package(found: Optimized, folder: Path) -> list[Path]:
@@ -29,8 +33,26 @@ def write_package(found: Optimized, folder: Path) -> list[Path]:
     files = {"run.py": loader, "bare.py": bare, "calls.py": calls, "operators.py": operators}
     texts = {name: Path(str(module.__file__)).read_text() for name, module in files.items()}
     try:
-        if not write_entry(found, folder, texts):
+        if not write_entry(found, folder, {**texts, **_libraries(found)}):
             raise RewrightError("a call of the program runs in NumPy, or it is for no CPU: it cannot be written down")
     except OSError as error:
         raise RewrightError(f"cannot write to {folder}: {error.strerror or error}; name another folder") from None
     return sorted(folder.iterdir())
+
+
+def _libraries(found: Optimized) -> dict[str, str | bytes]:
+    """The kernels for less of a processor than there is here, and what each library needs.
+
+    A call of the package runs the first one that the processor has all instructions for.
+    """
+    needed = {"kernels.so": sorted(bare.processor())}
+    files: dict[str, str | bytes] = {}
+    text = found.entry.text(SOURCE) if found.entry is not None else found.printed.files[SOURCE] if found.printed else ""
+    for level, features in building.features_of(platform.machine()).items():
+        try:
+            library = building.compile_for(level, text).read_bytes()
+        except building.NoCompiler:  # an older one does not know the level
+            continue
+        files[f"kernels-{level}.so"] = library
+        needed[f"kernels-{level}.so"] = features
+    return {**files, loader.LIBRARIES: json.dumps(needed, indent=1)}

@@ -216,10 +216,11 @@ def holds(value: torch.Tensor, below: int | None, part: Sequence[int] | None) ->
 
 
 def processor() -> set[str]:
-    """What compiled code may need of this processor: all that Linux says it can do; elsewhere, this very machine."""
+    """What compiled code may need of this processor: its type, and what Linux says it can do; elsewhere, its name."""
     try:
         with open("/proc/cpuinfo") as file:
             found = next((line for line in file if line.startswith(("flags", "Features"))), "")
     except OSError:
         found = ""
-    return set(found.partition(":")[2].split()) or {f"the name {platform.node()}", f"type {platform.machine()}"}
+    features = set(found.partition(":")[2].split()) or {f"the name {platform.node()}"}
+    return features | {f"type {platform.machine()}"}

@@ -15,7 +15,6 @@ from rewright.ir.errors import RewrightError
 
 FLAGS = (
     "-O3",
-    "-march=native",
     "-std=c++17",
     "-fopenmp",
     "-fPIC",
@@ -26,6 +25,30 @@ FLAGS = (
     "-ffp-contract=off",
     "-w",
 )
+
+
+NATIVE = "native"
+"""The instructions of the processor at hand."""
+LEVELS = {
+    "x86_64": {
+        "x86-64-v4": "avx512f avx512bw avx512cd avx512dq avx512vl",
+        "x86-64-v3": "avx avx2 bmi1 bmi2 f16c fma abm movbe xsave",
+        "x86-64": "",
+    },
+    "aarch64": {"armv8-a": ""},
+}
+"""For machines of a kind, levels of instructions as compilers name them, and the features of each as Linux names them.
+
+A level has those of the levels below it. AMD64 is as its psABI defines it; NEON is part of armv8-a.
+"""
+
+
+def features_of(machine: str) -> dict[str, list[str]]:
+    """What a processor must have for each level of a kind of machine, with the most first."""
+    levels = LEVELS.get(machine, {})
+    names = list(levels)
+    wanted = {n: {f for below in names[i:] for f in levels[below].split()} for i, n in enumerate(names)}
+    return {name: sorted(features | {f"type {machine}"}) for name, features in wanted.items()}
 
 
 class NoCompiler(RewrightError):
@@ -54,7 +77,16 @@ def toolchain() -> tuple[str, ...]:
 
 
 def build(text: str, folder: Path | None = None) -> ctypes.CDLL:
-    """The loaded library of a translation unit; raises NoCompiler where it cannot be compiled.
+    """The loaded library of a translation unit; raises NoCompiler where it cannot be compiled."""
+    library = compile_for(NATIVE, text, folder)
+    try:
+        return ctypes.CDLL(str(library))
+    except OSError as error:
+        raise NoCompiler(f"{library} cannot be loaded ({error}); remove it") from None
+
+
+def compile_for(level: str, text: str, folder: Path | None = None) -> Path:
+    """The library of a translation unit for a level of instructions; raises NoCompiler where it cannot be compiled.
 
     Beside every library lies the digest of its file: one that was damaged or exchanged is built again. Where the cache
     cannot be written, libraries are kept as long as this process.
@@ -62,14 +94,11 @@ def build(text: str, folder: Path | None = None) -> ctypes.CDLL:
     command = compiler()
     if command is None:
         raise NoCompiler("no C++ compiler was found; install g++ or clang++, or use target='torch'")
-    key = hashlib.sha256("\0".join((*toolchain(), text)).encode()).hexdigest()[:32]
+    key = hashlib.sha256("\0".join((*toolchain(), level, text)).encode()).hexdigest()[:32]
     library = _folder(folder or cache_folder()) / f"{key}.so"
     if not _is_intact(library):
-        _compile(command, text, library)
-    try:
-        return ctypes.CDLL(str(library))
-    except OSError as error:
-        raise NoCompiler(f"{library} cannot be loaded ({error}); remove it") from None
+        _compile(command, level, text, library)
+    return library
 
 
 def _folder(wanted: Path) -> Path:
@@ -114,12 +143,15 @@ def _machine() -> str:
     return next((line for line in info.read_text().splitlines() if line.startswith("flags")), "")
 
 
-def _compile(command: str, text: str, library: Path) -> None:
+def _compile(command: str, level: str, text: str, library: Path) -> None:
     with tempfile.TemporaryDirectory(dir=library.parent) as folder:
         source, made = Path(folder) / "kernels.cpp", Path(folder) / "kernels.so"
         source.write_text(text)
         done = subprocess.run(
-            [command, *FLAGS, str(source), "-o", str(made)], capture_output=True, text=True, check=False
+            [command, *FLAGS, f"-march={level}", str(source), "-o", str(made)],
+            capture_output=True,
+            text=True,
+            check=False,
         )
         if done.returncode != 0:
             first = next((line for line in done.stderr.splitlines() if "error" in line), "no message")
