@@ -20,7 +20,7 @@ PAIRS_PIP := $(PAIRS)/bin/python -m pip --disable-pip-version-check --quiet inst
 PIP := PIP_CONSTRAINT=constraints.txt $(BIN)/python -m pip --disable-pip-version-check --quiet install
 WORKERS ?= 2
 
-.PHONY: rooms trusted lines help demo test check lint types floors unit long coverage slow docs zoo pairs bugs conformance mutants mutants-checker hunt forged-optimize forged-proofs conformance-jax breadth bench-refine bench-refutations bench-captured bench-meshes bench-depth bench-optimize calls bench-whole bench-rules bench-ir clean bench-env bench-robust forged-env bench-agents ray gpu-passes enzyme browser figures
+.PHONY: dist try-dist fresh rooms trusted lines help demo test check lint types floors unit long coverage slow docs zoo pairs bugs conformance mutants mutants-checker hunt forged-optimize forged-proofs conformance-jax breadth bench-refine bench-refutations bench-captured bench-meshes bench-depth bench-optimize calls bench-whole bench-rules bench-ir clean bench-env bench-robust forged-env bench-agents ray gpu-passes enzyme browser figures
 
 help:
 	@echo "make demo          a Llama over eight ranks proved equal to the original, and a broken one refuted"
@@ -64,6 +64,8 @@ help:
 	@echo "make bench-robust  damaged HLO texts from reading to running, as a table; HLO=folder"
 	@echo "make forged-env    certificates of trajectories that somebody forged, and what was accepted, as a table"
 	@echo "make bench-agents  search agents and a learned policy against XLA's own decisions, as tables and charts; HLO=folder; KEPT=folder goes on from a run that was ended"
+	@echo "make dist          a wheel and a source distribution, into dist; make try-dist KIND=wheel tries one in a fresh environment"
+	@echo "make fresh         install, import and first verdict in fresh environments of several Python and PyTorch versions, as a table; FRESH='--python ... --torch ...'"
 	@echo "make clean         removes what the other targets made"
 
 $(VENV)/.created:
@@ -273,6 +275,23 @@ bench-agents: $(VENV)/.agents
 	@$(BIN)/python -m bench.policy $(HLO) --rounds 60 --out $(FIGURES) $(KEEP)
 	@$(BIN)/python -m bench.policy $(HLO) --rounds 60 --then-xla --out $(FIGURES) $(KEEP)
 	@$(BIN)/python -m bench.policy $(HLO) --rounds 60 --after-xla --out $(FIGURES) $(KEEP)
+
+# What a release publishes; with TAG=vX.Y.Z it has to be of that version.
+dist:
+	$(PYTHON) -m venv build/dist-venv
+	build/dist-venv/bin/python -m pip --disable-pip-version-check --quiet install build
+	rm -rf dist
+	build/dist-venv/bin/python -m build --outdir dist .
+	@$(PYTHON) -c 'import glob, sys; [tag] = sys.argv[1:]; found = glob.glob("dist/rewright-*.whl"); \
+	sys.exit(f"dist holds {found}, which is not {tag}" if tag and f"-{tag[1:]}-" not in found[0] else 0)' "$(TAG)"
+
+# A wheel or a source distribution where nothing else is installed: a proof, a refutation, and what is said of both.
+KIND := wheel
+try-dist:
+	@PIP_CONSTRAINT=$(CURDIR)/constraints.txt $(PYTHON) -m bench.fresh --dist dist --kind $(KIND)
+
+fresh:
+	@$(PYTHON) -m bench.fresh $(FRESH)
 
 clean:
 	rm -rf $(VENV) $(PAIRS) build dist docs/_build .coverage .coverage.* .pytest_cache .ruff_cache .hypothesis .import_linter_cache

@@ -48,7 +48,7 @@ def ran(action: dict[str, Any], folder: Path, **inputs: str) -> subprocess.Compl
     """The script with the variables that a runner sets."""
     command = folder / "bin" / "rewright"
     command.parent.mkdir()
-    command.write_text(f'#!/bin/sh\nexec {sys.executable} -c "from rewright.cli.main import main; main()" "$@"\n')
+    command.write_text(f'#!/bin/sh\nexec {sys.executable} -c "from rewright.__main__ import main; main()" "$@"\n')
     command.chmod(command.stat().st_mode | stat.S_IXUSR)
     names = ("MATRIX", "SEQUENTIAL", "DISTRIBUTED", "ARGUMENTS", "CACHE")
     given = {f"REWRIGHT_{name}": inputs.get(name.lower(), "") for name in names}

@@ -18,7 +18,6 @@ PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 BESIDE = {"bench", "tests", "zoo"}
 """Packages of a checkout that are not installed."""
 ENTRANCES = {
-    "rewright.cli.main",
     "rewright.env.compat.pipelines",
     "rewright.env.listing",
     "rewright.frontends.torch.without_cuda",

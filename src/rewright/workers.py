@@ -15,6 +15,7 @@ from multiprocessing.context import SpawnContext, SpawnProcess
 from typing import Any, Generic, Protocol, TypeVar, cast
 
 from rewright.ir.errors import RewrightError
+from rewright.packages import missing
 
 ATTEMPTS = 3
 """How often a task is given to a worker that dies with it."""
@@ -165,7 +166,7 @@ class RayWorkers(Generic[T, R]):
         try:
             ray: Any = import_module("ray")
         except ModuleNotFoundError:
-            raise RewrightError("--executor ray needs the package ray; pip install 'rewright[ray]'") from None
+            raise RewrightError(missing("ray", "--executor ray")) from None
         self._ray: Any = ray
         self._started = not ray.is_initialized()
         if self._started:

@@ -75,4 +75,4 @@ except rewright.frontends.capture.RewrightError as error:
     print(error)
 """
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert run.stdout == "capture needs the package jax; pip install 'rewright[jax]'\n"
+    assert run.stdout == "capture needs the package jax, which is not installed; run pip install 'jax>=0.10.2,<0.11'\n"

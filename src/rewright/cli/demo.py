@@ -17,6 +17,7 @@ from rewright.cli.progress import Progress
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 from rewright.ir.placement import RankProgram
+from rewright.packages import missing
 from rewright.proof.checker import audit
 from rewright.refine.verdict import Evidence, Status, Verdict
 from rewright.report import document, print_verdict
@@ -41,7 +42,7 @@ def acts() -> list[Act]:
     try:
         from rewright.cli.demo_model import broken_llama, llama, parallel_llama
     except ModuleNotFoundError as error:
-        raise RewrightError(f"the demonstration needs the package {error.name}; install rewright[models]") from None
+        raise RewrightError(missing((error.name or "transformers").partition(".")[0], "the demonstration")) from None
     return [
         Act(
             "Llama, 2 layers, forward and backward",

@@ -40,8 +40,10 @@ Passes = Annotated[
 File = Annotated[Path, typer.Argument(metavar="FILE", help="HLO text, HloModuleProto (.pb) or StableHLO (.mlir).")]
 
 
-def build_env_app(bench: Callable[..., int]) -> typer.Typer:
-    """The commands below ``rewright env``; ``bench`` is that of :mod:`rewright.cli.env_bench`."""
+def build_env_app() -> typer.Typer:
+    """The commands below ``rewright env``."""
+    from rewright.cli.env_bench import bench
+
     app = typer.Typer(help="Rewrites of an HLO module as alternatives to choose.", rich_markup_mode=None)
     app.command("passes")(passes)
     app.command("patterns")(patterns)

@@ -5,17 +5,16 @@ from __future__ import annotations
 import os
 import sys
 import traceback
-from collections.abc import Sequence
-from typing import cast
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Annotated, cast
 
 import typer
 from rich.console import Console
 from rich.text import Text
 
-from rewright.cli import commands, env_bench, equivalence
-from rewright.cli.env import build_env_app
-from rewright.cli.optimize import optimize
-from rewright.cli.rules import build_rules_app
+from rewright import __version__
 from rewright.ir.errors import RewrightError
 
 PROVED, REFUTED, UNKNOWN, USAGE = 0, 1, 2, 3
@@ -27,33 +26,93 @@ _UsageError: type[Exception] = next(
 """What typer raises for bad arguments; it has no public name for the whole family."""
 
 
-def build_app() -> typer.Typer:
-    """The application with its commands."""
+@dataclass(frozen=True)
+class Verb:
+    """A command: where it is defined, and the line that ``rewright --help`` has of it."""
+
+    place: str
+    about: str
+    is_group: bool = False
+    """Whether what is at the place builds an application of further commands."""
+
+
+VERBS = {
+    "demo": Verb("rewright.cli.commands:demo", "Prove a Llama over eight ranks, then refute a broken one."),
+    "refine": Verb("rewright.cli.commands:refine", "Prove or refute that ranks compute what one program does."),
+    "optimize": Verb("rewright.cli.optimize:optimize", "Find fused kernels for a program, and prove them right."),
+    "equiv": Verb("rewright.cli.equivalence:equiv", "Prove or refute that two implementations are equal."),
+    "audit": Verb("rewright.cli.commands:audit", "Verify a certificate again, by the checker alone."),
+    "capture": Verb("rewright.cli.commands:capture", "Save a program, or with a mesh those of all ranks."),
+    "show": Verb("rewright.cli.commands:show", "Print a saved program, or draw programs around a failure."),
+    "rules": Verb(
+        "rewright.cli.rules:build_rules_app",
+        "The rule library: list it, prove it, prove rules of your own.",
+        is_group=True,
+    ),
+    "env": Verb(
+        "rewright.cli.env:build_env_app", "Rewrites of an HLO module as alternatives to choose.", is_group=True
+    ),
+    "doctor": Verb("rewright.cli.doctor:doctor", "Say what is installed here, and what each command still needs."),
+}
+"""The commands in the order of the help. What a command imports is imported when it is called."""
+_TYPED = ("COMP_WORDS", "_TYPER_COMPLETE_ARGS")
+"""The variables in which shells hand over the words to complete."""
+
+
+def build_app(called: Collection[str] = tuple(VERBS)) -> typer.Typer:
+    """The application; commands that are not among ``called`` have a line of help, and do nothing."""
     app = typer.Typer(
         name="rewright",
         help="Proves that rewritten tensor programs compute what the original computes.",
-        add_completion=False,
         no_args_is_help=False,
         pretty_exceptions_enable=False,
         rich_markup_mode=None,
         context_settings={"help_option_names": ["-h", "--help"]},
     )
-    app.command("demo")(commands.demo)
-    app.command("refine")(commands.refine)
-    app.command("optimize")(optimize)
-    app.command("equiv")(equivalence.equiv)
-    app.command("audit")(commands.audit)
-    app.command("capture")(commands.capture)
-    app.command("show")(commands.show)
-    app.add_typer(build_rules_app(), name="rules")
-    app.add_typer(build_env_app(env_bench.bench), name="env")
+    app.callback()(_before)
+    for name, verb in VERBS.items():
+        if name not in called:
+            app.command(name, help=verb.about)(_nothing)
+            continue
+        module, _, attribute = verb.place.partition(":")
+        found = getattr(import_module(module), attribute)
+        if verb.is_group:
+            app.add_typer(found(), name=name)
+        else:
+            app.command(name)(found)
     return app
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        print(f"rewright {__version__}")
+        raise typer.Exit
+
+
+def _before(
+    version: Annotated[
+        bool, typer.Option("--version", is_eager=True, callback=_print_version, help="Print the version, and exit.")
+    ] = False,
+) -> None:
+    """The options before a command."""
+
+
+def _nothing() -> None:
+    """A command that is not called."""
+
+
+def _words(arguments: Sequence[str]) -> set[str]:
+    """What is called, or what a shell wants to complete."""
+    first = next((text for text in arguments if not text.startswith("-")), "")
+    return {first, *(word for name in _TYPED for word in os.environ.get(name, "").split())}
 
 
 def run(arguments: Sequence[str]) -> int:
     """Run the command line and return its exit status."""
     try:
-        status = build_app()(args=list(arguments) or ["--help"], prog_name="rewright", standalone_mode=False)
+        status = build_app(_words(arguments))(
+            args=list(arguments) or ["--help"], prog_name="rewright", standalone_mode=False
+        )
     except RewrightError as error:
         return _fail(str(error))
     except _UsageError as error:
@@ -67,12 +126,9 @@ def run(arguments: Sequence[str]) -> int:
     except Exception as error:  # not status 1, which says that a program is refuted
         traceback.print_exc()
         return _fail(f"this is a bug of rewright ({type(error).__name__}); report it with the lines above")
+    if status == _INTERRUPTED:  # typer takes an interrupt for an exit, and says nothing
+        return _fail("interrupted", _INTERRUPTED)
     return status if isinstance(status, int) else PROVED
-
-
-def main() -> None:
-    """The entry point of the console script."""
-    sys.exit(run(sys.argv[1:]))
 
 
 def _message(error: Exception) -> str:

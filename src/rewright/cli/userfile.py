@@ -15,6 +15,7 @@ from typing import Any, cast
 
 from rewright.cli.hints import did_you_mean
 from rewright.ir.errors import RewrightError
+from rewright.packages import missing
 
 
 @dataclass(frozen=True)
@@ -123,6 +124,8 @@ def user_code(path: Path, doing: str) -> Generator[None]:
         frames = traceback.extract_tb(error.__traceback__)
         lines = [frame.lineno for frame in frames if Path(frame.filename) == path.resolve()]
         where = f"{path.name}:{lines[-1]}" if lines else path.name
+        if isinstance(error, ModuleNotFoundError) and error.name and not error.name.startswith("rewright"):
+            raise RewrightError(missing(error.name.partition(".")[0], f"{doing} {where}")) from None
         first = next(iter(str(error).splitlines()), "")
         what = f"{type(error).__name__}: {first}" if first else type(error).__name__
         raise RewrightError(f"{doing} stopped at {where}: {what}; correct the file") from None

@@ -14,6 +14,7 @@ from importlib import import_module
 from typing import Any
 
 from rewright.ir.errors import CaptureError, RewrightError
+from rewright.packages import missing
 
 _COMMON = frozenset({"backward", "validate"})
 """Options of all programs in Python: whether gradients are captured, and whether the capture is checked."""
@@ -24,8 +25,6 @@ class Function:
     """A function by its place: ``"rewright.frontends.jax.capture:capture"``."""
 
     place: str
-    extra: str = ""
-    """What ``pip install 'rewright[extra]'`` has to bring for it, if anything."""
 
     def __call__(self, *arguments: Any, **options: Any) -> Any:
         """Import and call it; raises RewrightError where a package is missing."""
@@ -33,8 +32,7 @@ class Function:
         try:
             function = getattr(import_module(module), name)
         except ModuleNotFoundError as error:
-            what = f"rewright[{self.extra}]" if self.extra else error.name
-            raise RewrightError(f"capture needs the package {error.name}; pip install '{what}'") from None
+            raise RewrightError(missing((error.name or module).partition(".")[0], "capture")) from None
         return function(*arguments, **options)
 
 

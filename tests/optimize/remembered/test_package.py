@@ -111,7 +111,7 @@ def test_a_package_says_what_does_not_fit_and_what_was_changed(tmp_path: Path, m
 def test_the_certificate_of_a_package_is_checked_from_its_folder(tmp_path: Path) -> None:
     where = package(tmp_path)
     files = [str(where / name) for name in ("certificate.json.gz", "program.json", "plan.json")]
-    done = subprocess.run([sys.executable, "-m", "rewright.cli.main", "audit", *files], capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-m", "rewright", "audit", *files], capture_output=True, text=True)
 
     assert done.returncode == 0, done.stdout + done.stderr
 

@@ -28,6 +28,7 @@ import numpy as np
 from rewright.env.xla.pjrt import CompileError, Plugin
 from rewright.frontends.hlo.wire import MODULE, blob, read_fields
 from rewright.ir.errors import RewrightError
+from rewright.packages import missing, package
 
 SUPPORTED = ((0, 10), (0, 11))
 """First version of jaxlib that is known to work, and the first that is not."""
@@ -60,7 +61,7 @@ def check_version() -> None:
         found = version("jaxlib")
         version("jax")
     except PackageNotFoundError:
-        raise RewrightError("jax is not installed; run pip install 'rewright[env]'") from None
+        raise RewrightError(missing("jax", "rewright env")) from None
     parts = tuple(int(part) for part in re.findall(r"\d+", found)[:2])
     if not SUPPORTED[0] <= parts < SUPPORTED[1]:
         raise RewrightError(
@@ -83,7 +84,7 @@ def cuda_plugin() -> str:
             if os.path.exists(path):
                 return path
     raise RewrightError(
-        "no CUDA plugin of XLA is installed; run pip install 'rewright[gpu-passes]', which needs no GPU"
+        f"no CUDA plugin of XLA is installed; run {package('jax-cuda12-pjrt').command}, which needs no GPU"
     )
 
 
@@ -92,7 +93,7 @@ def _check_enzyme() -> None:
     try:
         found = version("enzyme-ad")
     except PackageNotFoundError:
-        raise RewrightError("Enzyme-JAX is not installed; run pip install 'rewright[enzyme]'") from None
+        raise RewrightError(missing("enzyme-ad", "Enzyme-JAX")) from None
     if not ENZYME[0] <= tuple(int(part) for part in re.findall(r"\d+", found)[:3]) < ENZYME[1]:
         raise RewrightError(f"enzyme-ad {found} is not supported, its names may differ; install enzyme-ad==0.0.16")
 

@@ -14,6 +14,7 @@ from rewright.ir.errors import RewrightError
 from rewright.ir.files import prefix_errors
 from rewright.ir.graph import Graph
 from rewright.ir.placement import RankProgram
+from rewright.packages import missing
 
 _STABLEHLO = (".mlir", ".stablehlo")
 
@@ -44,7 +45,7 @@ def _to_proto(source: bytes) -> bytes:
     try:
         library: Any = import_module("jaxlib._jax")
     except ImportError:
-        raise RewrightError("reading StableHLO needs jaxlib; run pip install 'rewright[jax]'") from None
+        raise RewrightError(missing("jaxlib", "StableHLO")) from None
     try:
         found = library.mlir.mlir_module_to_xla_computation(source, use_tuple_args=False, return_tuple=False)
     except Exception as error:

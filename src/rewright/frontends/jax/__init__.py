@@ -10,8 +10,8 @@ FRONTEND = Frontend(
     "jax",
     Programs(
         packages=("jax", "jaxlib"),
-        capture=Function("rewright.frontends.jax.capture:capture", "jax"),
-        capture_ranks=Function("rewright.frontends.jax.ranks:capture_ranks", "jax"),
+        capture=Function("rewright.frontends.jax.capture:capture"),
+        capture_ranks=Function("rewright.frontends.jax.ranks:capture_ranks"),
         refused={
             "dynamic": "symbolic sizes are for torch programs; give arguments of a JAX function numbers",
             "run": _COMPILED,

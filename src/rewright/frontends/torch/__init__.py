@@ -9,9 +9,9 @@ FRONTEND = Frontend(
     "torch",
     Programs(
         packages=("torch",),
-        capture=Function("rewright.frontends.torch.capture:capture", "torch"),
-        capture_ranks=Function("rewright.frontends.torch.ranks:capture_ranks", "torch"),
+        capture=Function("rewright.frontends.torch.capture:capture"),
+        capture_ranks=Function("rewright.frontends.torch.ranks:capture_ranks"),
         options=frozenset({"dynamic", "run", "guards_queries", "opaque", "jobs", "ranks", "all_ranks"}),
-        building=Function("rewright.frontends.torch.world:without_network", "torch"),
+        building=Function("rewright.frontends.torch.world:without_network"),
     ),
 )

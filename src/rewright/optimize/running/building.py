@@ -73,7 +73,7 @@ def cache_folder() -> Path:
 def toolchain() -> tuple[str, ...]:
     """What compiled code depends on besides its text: the compiler, its version and flags, the processor."""
     command = compiler() or ""
-    return (command, _version(command) if command else "", *FLAGS, _machine())
+    return (command, version_of(command) if command else "", *FLAGS, _machine())
 
 
 def build(text: str, folder: Path | None = None) -> ctypes.CDLL:
@@ -130,7 +130,8 @@ def _is_intact(library: Path) -> bool:
 
 
 @cache
-def _version(command: str) -> str:
+def version_of(command: str) -> str:
+    """What a compiler says of itself."""
     done = subprocess.run([command, "--version"], capture_output=True, text=True, check=False)
     return done.stdout.partition("\n")[0]
 

@@ -1,0 +1,70 @@
+"""Packages that rewright works with: which versions it asks for, which are here, and how to get one.
+
+The versions are those of rewright's own metadata, where ``pyproject.toml`` puts them; nothing here repeats them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from importlib import metadata
+
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
+
+
+@dataclass(frozen=True)
+class Package:
+    """A package as an index names it, and the versions of it that rewright is tested with."""
+
+    name: str
+    wanted: SpecifierSet
+
+    @property
+    def version(self) -> str:
+        """The version that is installed; empty where none is."""
+        try:
+            return metadata.version(self.name)
+        except metadata.PackageNotFoundError:
+            return ""
+
+    @property
+    def fits(self) -> bool:
+        """Whether it is installed in a version that is wanted."""
+        return bool(self.version) and self.wanted.contains(self.version, prereleases=True)
+
+    @property
+    def versions(self) -> str:
+        """Those that are wanted, the oldest first."""
+        return ",".join(sorted(set(map(str, self.wanted)), key=lambda text: (text.startswith("<"), text)))
+
+    @property
+    def command(self) -> str:
+        """What installs it."""
+        return f"pip install '{self.name}{self.versions}'"
+
+
+@cache
+def known() -> dict[str, Package]:
+    """All packages that rewright requires, or that an extra of it does for users."""
+    try:
+        texts = metadata.requires("rewright") or []
+    except metadata.PackageNotFoundError:  # a checkout that is on the path, and not installed
+        texts = []
+    found: dict[str, Package] = {}
+    for needed in map(Requirement, texts):
+        marker = str(needed.marker or "")
+        if not any(f'extra == "{name}"' in marker for name in ("dev", "docs", "browser")):
+            before = found.get(needed.name, Package(needed.name, SpecifierSet()))
+            found[needed.name] = Package(needed.name, before.wanted & needed.specifier)
+    return found
+
+
+def package(name: str) -> Package:
+    """One package, of any version where rewright asks for none."""
+    return known().get(name, Package(name, SpecifierSet()))
+
+
+def missing(name: str, what: str) -> str:
+    """The sentence of an error: ``what`` needs a package that is not installed, and how to get it."""
+    return f"{what} needs the package {name}, which is not installed; run {package(name).command}"

@@ -1,0 +1,77 @@
+"""The command before any of its verbs: help, version, completion, an interrupt."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import rewright
+from rewright.cli.main import run
+
+VERB = """
+import time
+def sequential():
+    print("started", flush=True)
+    time.sleep(60)
+"""
+
+
+def test_the_version(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["--version"]) == 0
+    assert capsys.readouterr().out == f"rewright {rewright.__version__}\n"
+    done = subprocess.run([sys.executable, "-m", "rewright", "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout == f"rewright {rewright.__version__}\n"
+
+
+def test_the_help_imports_no_verb() -> None:
+    code = "import sys; from rewright.cli.main import run; run(['--help']); print(sorted(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "refine" in done.stdout
+    assert not any(
+        f"'{name}'" in done.stdout for name in ("numpy", "torch", "z3", "rewright.ops", "rewright.cli.commands")
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [("rewright re", ["refine"]), ("rewright refine --ma", ["--matrix"]), ("rewright env pl", ["play"])],
+)
+def test_a_shell_completes_words(words: str, found: list[str]) -> None:
+    asked = {"_REWRIGHT_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(len(words.split()) - 1)}
+    command = [sys.executable, "-c", "from rewright.__main__ import main; main()"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, **asked})
+    assert done.stdout.split() == found
+
+
+def interrupted(folder: Path, word: str, *options: str) -> tuple[int, str]:
+    """The status, and what is said, of a command that gets an interrupt once it has said a word."""
+    command = [sys.executable, *options, "-m", "rewright", "refine", "model.py:sequential", "model.py:sequential"]
+    with subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        for line in process.stderr:
+            if word in line:
+                break
+        process.send_signal(signal.SIGINT)
+        said = process.stderr.read()
+        return process.wait(30), said
+
+
+def test_an_interrupt_is_one_line_and_status_130(tmp_path: Path) -> None:
+    (tmp_path / "model.py").write_text(VERB)
+
+    assert interrupted(tmp_path, "started") == (130, "rewright: interrupted\n")
+
+
+def test_an_interrupt_while_a_verb_is_imported(tmp_path: Path) -> None:
+    """Which takes a second, in which nothing has been said yet."""
+    (tmp_path / "model.py").write_text(VERB)
+
+    status, said = interrupted(tmp_path, "rewright.ir", "-X", "importtime")
+
+    assert status == 130
+    assert [line for line in said.splitlines() if not line.startswith("import time:")] == ["rewright: interrupted"]
