@@ -16,10 +16,10 @@ from contextlib import contextmanager
 from typing import Any, cast
 from unittest import mock
 
+import torch
 import torch.distributed as dist
 import torch.distributed.distributed_c10d as c10d
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
-from torch.distributed.tensor.debug import _clear_sharding_prop_cache  # pyright: ignore[reportPrivateUsage]
 
 from rewright.frontends.aten.context import Communicator
 from rewright.frontends.torch.messages import calling_line
@@ -29,6 +29,7 @@ from rewright.ir.errors import CaptureError
 from rewright.ir.placement import Mesh
 
 _distributed: Any = dist
+_native: Any = torch._C
 
 
 @contextmanager
@@ -77,10 +78,13 @@ def join_as_rank(rank: int, mesh: Mesh) -> Generator[DeviceMesh]:
 
 def clear_rank_caches() -> None:
     """Forget every sharding decision: DTensor's cached plans hold the coordinate of the rank that made them."""
-    from torch.distributed.tensor import _redistribute  # pyright: ignore[reportPrivateUsage]
+    from torch.distributed.tensor import DTensor, _redistribute  # pyright: ignore[reportPrivateUsage]
 
     redistribute: Any = _redistribute
-    _clear_sharding_prop_cache()
+    dispatcher: Any = DTensor._op_dispatcher  # pyright: ignore[reportPrivateUsage]
+    # As torch.distributed.tensor.debug does, which takes half a second to import.
+    dispatcher.sharding_propagator.propagate_op_sharding.cache_clear()
+    _native._clear_DTensor_sharding_propagator_cache()
     redistribute._gen_transform_infos.cache_clear()
     redistribute.clear_redistribute_planner_cache()
 
