@@ -37,7 +37,7 @@ def test_the_message_of_a_failure_is_the_report() -> None:
         assert_refines(sequential, program)
     assert isinstance(failure.value, AssertionError)
     assert failure.value.verdict.status == "refuted"
-    assert str(failure.value).startswith("REFUTED  ")
+    assert str(failure.value).startswith("REFUTED: ")
     assert "insert all_reduce over tp" in str(failure.value)
 
 

@@ -67,4 +67,6 @@ def package(name: str) -> Package:
 
 def missing(name: str, what: str) -> str:
     """The sentence of an error: ``what`` needs a package that is not installed, and how to get it."""
+    if name not in known():  # it may be a name that nobody, or somebody else, owns
+        return f"{what} needs the package {name}, which is not installed here; install it, or correct the import"
     return f"{what} needs the package {name}, which is not installed; run {package(name).command}"

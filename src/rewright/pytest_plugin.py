@@ -41,7 +41,7 @@ def assert_refines(
     expect: Given | None = None,
     backward: bool = False,
     budget: float | None = None,
-    audit: bool = False,
+    audit: bool | None = None,
 ) -> Verdict:
     """Assert that the ranks compute what the sequential program computes, and return the verdict.
 
@@ -54,7 +54,7 @@ def assert_refines(
         expect: how they should hold outputs.
         backward: capture the gradients too.
         budget: seconds after which the claim fails as unknown.
-        audit: have the independent checker confirm the proof.
+        audit: have the independent checker confirm the proof, which it does for small programs anyway.
 
     Raises NotProved, with the report of ``rewright refine`` as its message, where the verdict is refuted or unknown,
     and RewrightError for programs that cannot be compared.

@@ -130,7 +130,15 @@ def test_another_checker_trusts_nothing_of_it(tmp_path: Path, monkeypatch: pytes
 
 
 def test_an_audited_proof_says_that_it_is_proved(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert refine(files, "--json") == 0
-    assert json.loads(capsys.readouterr().out)["evidence"] == "tested"
-    assert refine(files, "--json", "--audit") == 0
-    assert json.loads(capsys.readouterr().out)["evidence"] == "proved"
+    for option, evidence in (("--no-audit", "tested"), ("--audit", "proved")):
+        assert refine(files, "--json", option) == 0
+        assert json.loads(capsys.readouterr().out)["evidence"] == evidence
+
+
+def test_small_programs_are_audited_unless_somebody_says_no(
+    files: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for most, evidence in ((40_000, "proved"), (3, "tested")):
+        monkeypatch.setattr("rewright.refine.engine.AUDITED", most)
+        assert refine(files, "--json") == 0
+        assert json.loads(capsys.readouterr().out)["evidence"] == evidence

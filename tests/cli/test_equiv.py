@@ -55,7 +55,7 @@ def test_a_proof_with_its_map_certificate_and_lemmas(folder: Path, capsys: pytes
     pair = ["equiv", "models.py:left", "models.py:right", "--relations", "map.toml"]
     assert run([*pair, "--certificate", "proof.json.gz", "--lemmas", "lemmas.json"]) == 0
     told = capsys.readouterr().out
-    assert "PROVED  both programs compute the same output" in told
+    assert "PROVED and audited: both programs compute the same output" in told
     assert "gate_up.weight = concat([gate.weight, up.weight], axis=0)" in told
     assert (folder / "proof.json.gz").is_file()
     assert json.loads((folder / "lemmas.json").read_text())["format"] == "rewright.lemmas"

@@ -60,7 +60,7 @@ def test_a_right_program_is_proved_and_audited(model: Path, build: str, capsys: 
     mesh = ["--mesh", "tp=2", "--backward", "--audit"]
     assert run(["refine", f"{model}:sequential", f"{model}:{build}", *mesh]) == 0
     printed = capsys.readouterr().out
-    assert "the ranks hold all 3 outputs of the sequential program (evidence: proved)" in printed
+    assert "PROVED and audited: the ranks hold all 3 outputs of the sequential program" in printed
     assert "grad:params.up    Shard(1)" in printed
 
 

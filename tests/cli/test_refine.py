@@ -172,7 +172,7 @@ def test_what_is_not_known_has_status_two(
 ) -> None:
     monkeypatch.setattr("rewright.refine.refine", lambda *_, **__: Verdict("unknown", Evidence.TESTED, reason="no law"))
     assert run(compare("parallel")) == 2
-    assert capsys.readouterr().out.startswith("UNKNOWN  no law")
+    assert capsys.readouterr().out.startswith("UNKNOWN: no law")
 
 
 def test_saved_programs_are_compared_and_shown(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

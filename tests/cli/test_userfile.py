@@ -44,7 +44,7 @@ def test_arguments_may_be_keywords(tmp_path: Path) -> None:
         (
             "import torhc\n",
             "build",
-            r"importing stopped at program\.py:1: ModuleNotFoundError: No module named 'torhc'",
+            r"importing program\.py:1 needs the package torhc, which is not installed here; install it, or correct",
         ),
         ("x = 1\ny = z\n", "build", r"program\.py:2: NameError: name 'z' is not defined; correct the file"),
         ("raise SystemExit\n", "build", r"program\.py:1: SystemExit; correct the file"),

@@ -13,8 +13,11 @@ def test_evidence_is_ordered_and_a_verdict_takes_the_weakest() -> None:
 
 
 def test_a_verdict_prints_on_one_line() -> None:
-    assert str(Verdict("proved", Evidence.BOUNDED)) == "proved (bounded)"
-    assert str(Verdict("unknown", Evidence.TESTED, reason="out of time")) == "unknown (tested): out of time"
+    assert str(Verdict("proved", Evidence.PROVED, reason="equal")) == "proved and audited: equal"
+    assert str(Verdict("proved", Evidence.TESTED)) == (
+        "proved by the engine (not audited; --audit checks it independently)"
+    )
+    assert str(Verdict("unknown", Evidence.TESTED, reason="out of time")) == "unknown: out of time"
 
 
 def test_a_relation_prints_as_its_equation() -> None:

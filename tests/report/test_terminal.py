@@ -22,7 +22,8 @@ def text(verdict: Verdict, title: str = "", width: int = 80) -> str:
 def test_a_proof_tells_relations_assumptions_and_time() -> None:
     report = text(proved(), "llama")
     assert report == (
-        "PROVED  llama: every output of the sequential program is held by the ranks (evidence: tested)\n"
+        "PROVED by the engine (not audited; --audit checks it independently): llama: every output of the sequential "
+        "program is held by the ranks\n"
         "\n"
         "outputs\n"
         "  logits                      Replicate()\n"
@@ -46,7 +47,7 @@ def test_a_refutation_tells_both_lines_placements_repair_and_counterexample(tmp_
     program.write_text("def forward(x):\n    return x @ w.T\n")
     report = text(refuted(str(program), 2))
     assert report == (
-        "REFUTED  logits differs (evidence: tested)\n"
+        "REFUTED: logits differs\n"
         "\n"
         "1. missing reduction: logits is a sum over tp that is never reduced\n"
         "  sequential      model.py:88 (in layers.0.mlp)\n"
@@ -64,9 +65,7 @@ def test_a_refutation_tells_both_lines_placements_repair_and_counterexample(tmp_
 
 
 def test_unknown_tells_the_reason() -> None:
-    assert text(unknown()) == (
-        "UNKNOWN  no rule relates sort at model.py:12; the values agree in 3 random runs (evidence: tested)\n"
-    )
+    assert text(unknown()) == ("UNKNOWN: no rule relates sort at model.py:12; the values agree in 3 random runs\n")
 
 
 def test_every_status_has_words_of_its_own() -> None:

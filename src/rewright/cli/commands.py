@@ -53,7 +53,12 @@ def refine(
     all_ranks: AllRanks = False,
     budget: Annotated[float | None, typer.Option(metavar="SECONDS", help="Give up after this long.")] = None,
     certificate: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the proof to this .json.gz.")] = None,
-    confirm: Annotated[bool, typer.Option("--audit", help="Have the independent checker confirm a proof.")] = False,
+    confirm: Annotated[
+        bool | None,
+        typer.Option(
+            "--audit/--no-audit", help="Have the independent checker confirm a proof; it does for small ones."
+        ),
+    ] = None,
     as_json: Json = False,
     html: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the report as one HTML file.")] = None,
     junit: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the report as JUnit XML.")] = None,
@@ -232,7 +237,7 @@ def options(
 
 
 def prove(
-    left: Graph, right: RankProgram, given: Relations, budget: float | None, progress: Progress, confirm: bool
+    left: Graph, right: RankProgram, given: Relations, budget: float | None, progress: Progress, confirm: bool | None
 ) -> Verdict:
     """The verdict, with the seconds of what was done before among its phases."""
     from rewright.refine import refine as run_refine

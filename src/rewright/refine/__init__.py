@@ -30,7 +30,7 @@ class _CallablePackage(ModuleType):
         expect: Given | None = None,
         budget: float | None = None,
         *,
-        audit: bool = False,
+        audit: bool | None = None,
     ) -> Verdict:
         """See :func:`rewright.refine.engine.refine`."""
         return refine(sequential, distributed, relations, expect, budget, audit=audit)

@@ -50,6 +50,8 @@ from rewright.refine.verdict import Evidence, Finding, OutputRelation, Pairing, 
 _Programs = tuple[Graph, RankProgram]
 Runs = Literal["always", "failed", "never"]
 """Which programs are run on values: all of them, those without a proof, or none."""
+AUDITED = 40_000
+"""Programs of so many nodes are audited unless somebody says no: whether they are does not depend on the machine."""
 
 
 def refine(
@@ -59,7 +61,7 @@ def refine(
     expect: Given | None = None,
     budget: float | None = None,
     *,
-    audit: bool = False,
+    audit: bool | None = None,
 ) -> Verdict:
     """Whether the ranks together compute what the sequential program computes, and how their outputs relate.
 
@@ -71,7 +73,8 @@ def refine(
         expect: the same for outputs.
         budget: wall-clock seconds after which the answer is ``unknown``.
         audit: have the independent checker verify the certificate of a proof; its evidence is ``proved`` then. Its
-            time is not part of the budget, and a proof without a certificate becomes ``unknown``.
+            time is not part of the budget, and a proof without a certificate becomes ``unknown``. Programs of at most
+            ``AUDITED`` nodes together are audited where it is not said.
 
     Returns:
         The verdict: ``proved``, ``refuted`` with a counterexample, or ``unknown`` with the reason.
@@ -83,7 +86,7 @@ def refine(
     program = program_of_ranks(distributed)
     graphs = program.graphs
     check_inputs(graphs)
-    verdict = answer(sequential, program, relations, expect, budget, audit=audit)
+    verdict = answer(sequential, program, relations, expect, budget, audit=is_audited(sequential, program, audit))
     captures = sequential, *graphs
     verdict = verdict.about_captures(validation_note(captures), text_of(captures))
     if verdict.status != "proved":
@@ -92,6 +95,11 @@ def refine(
         verdict = with_distribution(verdict, sequential, program)
     verdict = replace(verdict, notes=(*verdict.notes, *notes_of_counts(sequential, graphs)))
     return with_buffers(verdict, sequential, program, relations)
+
+
+def is_audited(sequential: Graph, program: RankProgram, asked: bool | None) -> bool:
+    """Whether a proof is to be audited: as it was asked, else where that takes a few seconds at most."""
+    return len(sequential) + sum(map(len, program.graphs)) <= AUDITED if asked is None else asked
 
 
 def answer(

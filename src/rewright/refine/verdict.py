@@ -46,6 +46,20 @@ class Evidence(Enum):
         return self.value
 
 
+_WORTH = {
+    ("proved", Evidence.PROVED): " and audited",
+    ("proved", Evidence.TESTED): " by the engine (not audited; --audit checks it independently)",
+}
+_BASIS = {
+    ("proved", Evidence.PROVED): "The engine found a proof, and the independent checker confirmed it.",
+    ("proved", Evidence.TESTED): "The engine found a proof. The independent checker was not asked; --audit asks it.",
+    ("refuted", Evidence.PROVED): "The ranks do not make the same calls, whatever the values are.",
+    ("refuted", Evidence.TESTED): "Both programs were run on the inputs below, and their values differ.",
+    ("unknown", Evidence.TESTED): "There is no proof. Both programs were run, and no difference was found.",
+    ("unknown", Evidence.ASSUMED): "There is no proof, and no run that shows a difference.",
+}
+
+
 @dataclass(frozen=True)
 class Counterexample:
     """Concrete inputs on which the two programs part: sizes, the seed that fills them, and one differing element."""
@@ -166,8 +180,18 @@ class Verdict:
         """
         return None if self.certify is None else self.certify()
 
+    @property
+    def worth(self) -> str:
+        """The status, and of a proof whether the independent checker confirmed it: ``"proved and audited"``."""
+        return f"{self.status}{_WORTH.get((self.status, self.evidence), '')}"
+
+    @property
+    def basis(self) -> str:
+        """A sentence that says what the status rests on."""
+        return _BASIS.get((self.status, self.evidence), f"What it rests on is {self.evidence}.")
+
     def __str__(self) -> str:
-        return f"{self.status} ({self.evidence}): {self.reason}" if self.reason else f"{self.status} ({self.evidence})"
+        return f"{self.worth}: {self.reason}" if self.reason else self.worth
 
 
 def _record(certify: Callable[[], Certificate], record: str) -> Certificate:

@@ -7,19 +7,13 @@ from html import escape
 from importlib.resources import files
 
 from rewright.ir.types import SourceSpan
-from rewright.refine.verdict import Evidence, Finding, Stats
+from rewright.refine.verdict import Finding, Stats
 from rewright.report.claim import Claim
 from rewright.report.grouping import families
 from rewright.report.source import excerpt, place
 from rewright.report.terminal import counterexample_lines, headline
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
-_EVIDENCE = {
-    Evidence.PROVED: "normal forms agree, and the independent checker confirmed the proof",
-    Evidence.BOUNDED: "proved at the sizes that were captured",
-    Evidence.TESTED: "the engine's word, or random runs: an audit makes a proof of it",
-    Evidence.ASSUMED: "taken for granted",
-}
 _SHOWN_OUTPUTS = 400
 
 
@@ -60,11 +54,10 @@ def _overview(claims: Sequence[Claim]) -> str:
 
 def _claim(claim: Claim, number: int, many: bool) -> str:
     verdict = claim.verdict
-    said = claim.error or headline(verdict).rsplit(" (evidence:", 1)[0]
+    said = claim.error or headline(verdict)
     parts = [f'<h2 id="claim-{number}">{_badge(claim.status)} {escape(claim.name)}</h2>', f"<p>{escape(said)}</p>"]
     if not claim.error:
-        told = f"<strong>{escape(str(verdict.evidence))}</strong>: {escape(_EVIDENCE[verdict.evidence])}"
-        parts.append(f'<p class="evidence">Evidence {told}.</p>')
+        parts.append(f'<p class="evidence">{escape(verdict.basis)}</p>')
     drawings = (*claim.drawings, *[""] * len(verdict.findings))
     parts += [_finding(finding, f"{number}-{k}", k + 1, drawings[k]) for k, finding in enumerate(verdict.findings)]
     parts.append(_relations(claim))

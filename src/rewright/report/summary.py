@@ -20,7 +20,7 @@ def summary(claims: Sequence[Claim]) -> str:
     lines = [f"### Rewright: {title or 'nothing was compared'}", "", "| | claim | verdict | evidence | seconds |"]
     lines.append("|---|---|---|---|---:|")
     for claim in claims:
-        said = claim.error or headline(claim.verdict).rsplit(" (evidence:", 1)[0]
+        said = claim.error or headline(claim.verdict)
         evidence = "" if claim.error else str(claim.verdict.evidence)
         row = (_MARKS[claim.status], _cell(claim.name), f"**{claim.status}** {_cell(said)}", evidence)
         lines.append(f"| {' | '.join(row)} | {claim.seconds:.1f} |")

@@ -26,7 +26,8 @@ SIDES: Sides = ("sequential", "distributed")
 
 def print_verdict(verdict: Verdict, console: Console, title: str = "", sides: Sides = SIDES) -> None:
     """Write the report: verdict, findings, relation of each output, assumptions, notes, time by phase."""
-    _line(console, "", Text(verdict.status.upper(), _STYLES[verdict.status]), Text(f"  {headline(verdict, title)}"))
+    status, worth = verdict.status, verdict.worth.removeprefix(verdict.status)
+    _line(console, "", Text(status.upper(), _STYLES[status]), Text(worth), Text(f": {headline(verdict, title)}"))
     for number, finding in enumerate(verdict.findings[:_SHOWN_FINDINGS], start=1):
         _print_finding(console, number, finding, sides)
     if len(verdict.findings) > _SHOWN_FINDINGS:
@@ -39,7 +40,7 @@ def print_verdict(verdict: Verdict, console: Console, title: str = "", sides: Si
 
 
 def headline(verdict: Verdict, title: str = "") -> str:
-    """One line: what was compared, why the answer is what it is, and the evidence for it."""
+    """One line: what was compared, and why the answer is what it is."""
     subject = f"{title}: " if title else ""
     reason = (
         verdict.reason
@@ -49,7 +50,7 @@ def headline(verdict: Verdict, title: str = "") -> str:
             "unknown": "not shown, and not shown to be wrong",
         }[verdict.status]
     )
-    return f"{subject}{reason} (evidence: {verdict.evidence})"
+    return f"{subject}{reason}"
 
 
 def _print_finding(console: Console, number: int, finding: Finding, sides: Sides) -> None:

@@ -35,7 +35,7 @@ class Options:
     jobs: int = 1
     cache: Path | None = None
     budget: float | None = None
-    audit: bool = False
+    audit: bool | None = None
     as_json: bool = False
 
 
@@ -105,7 +105,8 @@ def _end(ordered: list[tuple[Claim, Outcome]]) -> None:
             console.print()
     for claim, outcome in ordered:
         line = Text(f"{claim.status:8}", _COLOURS[claim.status]).append(f" {claim.name}", "not bold default")
-        said = claim.error or headline(claim.verdict)
+        proof = {Evidence.PROVED: " (audited)", Evidence.TESTED: " (not audited)"}.get(claim.verdict.evidence, "")
+        said = claim.error or headline(claim.verdict) + (proof if claim.status == "proved" else "")
         line.append(f": {said}{' (as before)' if outcome.cached else ''}", "not bold default")
         console.print(line, soft_wrap=True, highlight=False)
     counts = {status: sum(claim.status == status for claim, _ in ordered) for status in _STATUS}

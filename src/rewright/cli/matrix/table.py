@@ -38,7 +38,7 @@ class Task:
     backward: bool = False
     symbolic: tuple[str, ...] = ()
     budget: float | None = None
-    audit: bool = False
+    audit: bool | None = None
     cache: str = ""
     """The folder with what was proved before; empty for none."""
 

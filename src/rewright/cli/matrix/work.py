@@ -21,7 +21,7 @@ from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 from rewright.ir.placement import RankProgram
 from rewright.proof.certificate import Certificate
-from rewright.refine.engine import audit_verdict, refine
+from rewright.refine.engine import audit_verdict, is_audited, refine
 from rewright.refine.verdict import Verdict
 from rewright.report import document, draw_finding
 
@@ -61,7 +61,7 @@ def _prove(task: Task, started: float) -> Outcome:
     cache = Cache.open(Path(task.cache)) if task.cache else None
     lemmas = LemmaStore.open(Path(task.cache)) if task.cache and task.audit else None
     key = claim_key(task, sequential, program, given) if cache is not None else ""
-    found = cache.read(key, sequential, program, task.audit, lemmas) if cache is not None else None
+    found = cache.read(key, sequential, program, bool(task.audit), lemmas) if cache is not None else None
     if found is not None:
         seconds = time.perf_counter() - started
         return Outcome(task.name, found["document"], tuple(found["drawings"]), seconds, cached=True)
@@ -81,8 +81,9 @@ def _verdict(
     task: Task, sequential: Graph, program: RankProgram, given: Relations, lemmas: LemmaStore | None
 ) -> Verdict:
     relations, expect = given.relations or None, given.expect or None
-    verdict = refine(sequential, program, relations, expect, task.budget)
-    if task.audit and verdict.status == "proved" and verdict.programs is not None:
+    verdict = refine(sequential, program, relations, expect, task.budget, audit=False)
+    wanted = is_audited(sequential, program, task.audit)
+    if wanted and verdict.status == "proved" and verdict.programs is not None:
         return audit_verdict(verdict, *verdict.programs, lemmas)
     return verdict
 

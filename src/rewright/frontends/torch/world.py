@@ -29,7 +29,7 @@ from rewright.ir.errors import CaptureError
 from rewright.ir.placement import Mesh
 
 _distributed: Any = dist
-_native: Any = torch._C
+_native: Any = getattr(torch, "_C")  # noqa: B009
 
 
 @contextmanager
