@@ -51,7 +51,7 @@ def lower(traced: TracedProgram, *, guards_queries: bool = False, opaque: bool =
     for number, position in enumerate(walk.asserted):
         builder.output(f"{ASSERTED}{number}", position)
     graph, ties = with_ties(builder.build(), context.ties, builder.superseded)
-    graph = prune_graph(graph, builder.superseded)
+    graph = prune_graph(graph, builder.superseded, reads=not traced.groups)
     assumed = [*context.assumptions, *_memory(graph), *ties]
     return replace(graph, metadata=graph.metadata | ({"assumptions": "; ".join(assumed)} if assumed else {}))
 
