@@ -81,7 +81,7 @@ def test_parts_that_torch_computes_faster_are_left_to_it(monkeypatch: pytest.Mon
     def measured(contestants: Mapping[str, Callable[[], Any]], notes: list[str]) -> dict[str, float]:
         for call in contestants.values():
             call()
-        whole = len(measured.__dict__.setdefault("seen", [])) == 2
+        whole = len(measured.__dict__.setdefault("seen", [])) in (0, 3)
         measured.__dict__["seen"].append(0)
         return {"kernels": 1.0, "eager": 2.0 if whole else 0.1}
 
@@ -132,6 +132,31 @@ def test_a_timing_reads_as_a_sentence() -> None:
     )
 
 
+@pytest.mark.parametrize(("whole", "share", "asked"), [(2.0, 1.0, 0), (0.5, 1.0, 2), (0.5, 0.01, 0)])
+def test_inductor_compiles_parts_where_that_may_help(
+    whole: float, share: float, asked: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where it is faster at the whole program, the large parts; it takes seconds for each."""
+    compiled: list[object] = []
+
+    def measured(calls: Mapping[str, Callable[[], Any]], notes: list[str]) -> dict[str, float]:
+        is_whole = measured.__dict__.setdefault("seen", 0) == 0
+        measured.__dict__["seen"] += 1
+        return {n: (whole if n == "inductor" else 1.0) if is_whole else share for n in calls}
+
+    def compile_part(given: Callable[..., Any], args: Any) -> Callable[..., Any]:
+        compiled.append(given)
+        return given
+
+    monkeypatch.setattr(peers, "compile_program", lambda given, args: given)
+    monkeypatch.setattr(measuring, "compile_graph", compile_part)
+    monkeypatch.setattr(measuring, "timed", measured)
+    fast = rw.optimize(program, ARGS, target="cpu", remember=False)
+
+    assert fast.floor is not None and len(fast.floor.parts) == 2
+    assert len(compiled) == asked
+
+
 @pytest.mark.parametrize(("whole", "count"), [(True, 1), (False, 2)])
 def test_who_computes_something_else_does_not_run_however_fast(
     whole: bool, count: int, monkeypatch: pytest.MonkeyPatch
@@ -146,6 +171,7 @@ def test_who_computes_something_else_does_not_run_however_fast(
 
     monkeypatch.setattr(peers, "compile_program", compiled)
     monkeypatch.setattr(measuring, "compile_graph", compiled_part)
+    monkeypatch.setattr(measuring, "timed", lambda calls, _: {n: 0.9 if n == "inductor" else 1.0 for n in calls})
     fast = rw.optimize(program, ARGS, target="cpu", remember=False)
 
     assert fast.floor is not None and (not whole or fast.runs in ("kernels", "eager"))

@@ -62,7 +62,7 @@ def _by_autograd(
 ) -> Callable[..., Any]:
     from torch._functorch.partitioners import min_cut_rematerialization_partition
 
-    from rewright.optimize.backend.choosing import AGAIN, EAGER, MOST_BYTES, SAVED, Choice
+    from rewright.optimize.backend.choosing import AGAIN, EAGER, MOST_BYTES, SAVED, WORTH, Choice
     from rewright.optimize.backend.saving import Saving
     from rewright.optimize.running import targets
 
@@ -75,7 +75,7 @@ def _by_autograd(
     if not floor or saving.bytes > MOST_BYTES:
         return again
     calls: dict[str, Callable[..., Any]] = {AGAIN: again}
-    if saving.bytes:
+    if saving.share > 1.0 - WORTH:  # else there is not enough to win
         calls[SAVED] = _cut_by(min_cut_rematerialization_partition, module, examples, options)
     if targets.is_timed(target) and (floor is True or "eager" in floor):
         calls[EAGER] = module.forward

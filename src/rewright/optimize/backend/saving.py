@@ -19,6 +19,9 @@ from rewright.optimize.planning.dense import is_for_library
 _LOG = logging.getLogger("rewright.optimize")
 _aten: Any = torch.ops.aten
 _parts: Any = partitioners
+_PRODUCTS = (_aten.bmm.default, _aten.mm.default, _aten.addmm.default, _aten.baddbmm.default)
+_ELEMENTWISE = 4.0
+"""What one element costs, exponentials and additions taken together."""
 _JOINED = (_aten.cat.default, _aten.constant_pad_nd.default)
 Modules = tuple[torch.fx.GraphModule, torch.fx.GraphModule]
 Nodes = dict[torch.fx.Node, None]
@@ -36,6 +39,8 @@ class Saving:
     machine: Machine = CPU
     bytes: int = 0
     """Of what is computed again, once a graph was cut."""
+    share: float = 0.0
+    """Of the work of both passes, what is done to compute it again: more than saving it could save."""
 
     def __call__(self, joint: torch.fx.GraphModule, inputs: Any, **rest: Any) -> Modules:
         """The graphs of the forward and the backward pass, cut out of a joint graph of AOTAutograd's."""
@@ -43,9 +48,12 @@ class Saving:
             reassociate_sums(joint)
         except Exception as error:  # the graph is what it was, but for sums that are proved
             _LOG.warning("sums of the gradients stay as they are: %s", said(error))
-        for node in wide_tensors(joint.graph, self.machine):
+        wide = wide_tensors(joint.graph, self.machine)
+        for node in wide:
             node.meta["recompute"] = CheckpointPolicy.MUST_RECOMPUTE
             self.bytes += (_elements(node) or 0) * node.meta["val"].dtype.itemsize
+        total = sum(map(_work, joint.graph.nodes))
+        self.share = sum(map(_work, wide)) / total if total else 0.0
         return _parts.min_cut_rematerialization_partition(joint, inputs, **rest)
 
 
@@ -69,8 +77,21 @@ def wide_tensors(joint: torch.fx.Graph, machine: Machine) -> list[torch.fx.Node]
     return [node for node in (*found, *(fixed if found else ())) if node not in kept]
 
 
+def _work(node: torch.fx.Node) -> float:
+    """Multiplications and additions of a node, about: exponentials and the like are counted as several."""
+    own = _elements(node)
+    if node.op != "call_function" or own is None:
+        return 0.0
+    if node.target in _PRODUCTS:
+        depth = _product(node.all_input_nodes[-2].meta["val"].shape[-1:])
+        return 2.0 * own * (depth or 1)
+    if node.target is _aten.convolution.default:
+        return 2.0 * own * (_product(node.all_input_nodes[1].meta["val"].shape[1:]) or 1)
+    return _ELEMENTWISE * own
+
+
 def _is_wide_product(node: torch.fx.Node, backward: Nodes, machine: Machine) -> bool:
-    if node.target not in (_aten.bmm.default, _aten.mm.default):
+    if node.target not in _PRODUCTS[:2]:
         return False
     own, left, right = (_elements(p) for p in (node, *node.all_input_nodes[:1], node.all_input_nodes[-1]))
     depth = _product(node.all_input_nodes[0].meta["val"].shape[-1:])

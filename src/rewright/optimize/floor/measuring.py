@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import time
 import warnings
+from collections import Counter
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -28,6 +29,8 @@ ROUNDS, LEAST, MOST = 30, 3, 0.3
 """At most so many turns, at least so many, and seconds of one contestant after which there are no more."""
 FEW, ROUNDED = 0.01, 4.0
 """Of integers this share may differ; floats so many square roots of their precision, of the largest one."""
+LITTLE = 0.05
+"""Of the time of a program: where a part takes less, Inductor, which takes seconds to compile it, is not asked."""
 NEAR = 0.98
 """Something else replaces a kernel where it takes less than this much of its time: less is noise."""
 
@@ -68,10 +71,14 @@ def _measure(
         ):
             notes.append("Inductor computes something else than the kernels, and is not timed")
             compiled, _ = None, contestants.pop("inductor")
-        several = [name for name in contestants if name in of_parts]
-        parts, others = _measure_parts(runner, example, several, began + seconds, notes)
+        found = timed({OURS: lambda: call(runner), **contestants}, notes)
+        # Inductor takes seconds to compile a part, and is not asked where it is no faster at the whole.
+        several = [n for n in contestants if n in of_parts and (n != "inductor" or _kept(found) == n)]
+        whole_seconds = min(found.values(), default=0.0)
+        parts, others = _measure_parts(runner, example, several, whole_seconds, began + seconds, notes)
         best = Runner(runner.plan, runner.launches, others, runner.device) if others else runner
-        found = timed({OURS: lambda: call(best), **contestants}, notes)
+        if others:
+            found = timed({OURS: lambda: call(best), **contestants}, notes)
     whole = Timing("the program", found, _kept(found))
     return Floor(whole, parts, notes, best, compiled if whole.kept == "inductor" else None)
 
@@ -100,10 +107,14 @@ def _kept(seconds: Mapping[str, float]) -> str:
 
 
 def _measure_parts(
-    runner: Runner, example: Example, peers: Sequence[str], until: float, notes: list[str]
+    runner: Runner, example: Example, peers: Sequence[str], whole: float, until: float, notes: list[str]
 ) -> tuple[list[Timing], dict[int, Other]]:
-    """For each part of a plan, equal ones once, its kernels against torch's calls and Inductor on the same tensors."""
+    """For each part of a plan, equal ones once, its kernels against torch's calls and Inductor on the same tensors.
+
+    Inductor is asked where a part and those that are equal to it take more than little of the time of the ``whole``.
+    """
     by_first = {part.steps[0]: part for part in parts_of(runner.plan)}
+    counts = Counter(part.key for part in by_first.values())
     values = runner.bare.start(example.tensors)
     known: dict[str, tuple[str, Callable[..., Sequence[torch.Tensor]] | None]] = {}
     found: list[Timing] = []
@@ -114,7 +125,8 @@ def _measure_parts(
             del by_first[number]
             part = None
         if part is not None and part.key not in known and time.monotonic() < until:
-            timing, function = _measure_part(runner, part, dict(values), peers, notes)
+            least = LITTLE * whole / counts[part.key]
+            timing, function = _measure_part(runner, part, dict(values), peers, least, notes)
             known[part.key] = timing.kept, function
             found.append(timing)
         if part is not None and (function := known.get(part.key, ("", None))[1]) is not None:
@@ -128,7 +140,7 @@ def _measure_parts(
 
 
 def _measure_part(
-    runner: Runner, part: Part, values: dict[int, torch.Tensor], peers: Sequence[str], notes: list[str]
+    runner: Runner, part: Part, values: dict[int, torch.Tensor], peers: Sequence[str], least: float, notes: list[str]
 ) -> tuple[Timing, Callable[..., Sequence[torch.Tensor]] | None]:
     given = [values[p] for p in part.given]
     eager = part.by_torch(runner.device)
@@ -136,24 +148,23 @@ def _measure_part(
     what = ", ".join(
         dict.fromkeys(f"{part.plan.graph.nodes[p].op.name} at {part.plan.graph.nodes[p].span}" for p in part.made)
     )
-    if "inductor" in peers:
-        try:
-            functions["inductor"] = compile_graph(eager, given)
-        except Exception as error:  # whatever it cannot compile
-            notes.append(f"Inductor does not compile {what} ({type(error).__name__})")
 
     def ours() -> None:
         for number in part.steps:
             runner.bare.steps[number](values)
 
-    ours()
-    made = [values[p] for p in part.made]
-    if "inductor" in functions and not agree(made, functions["inductor"](*given)):
-        notes.append(f"Inductor computes something else than the kernels of {what}, and is not timed")
-        del functions["inductor"]
-    contestants: dict[str, Callable[[], Any]] = {OURS: ours}
-    contestants |= {name: (lambda f=function: f(*given)) for name, function in functions.items()}
+    contestants: dict[str, Callable[[], Any]] = {OURS: ours, "eager": lambda: eager(*given)}
     seconds = timed(contestants, notes)
+    if "inductor" in peers and min(seconds.values(), default=0.0) > least:
+        try:
+            compiled = functions["inductor"] = compile_graph(eager, given)
+            ours()
+            if agree([values[p] for p in part.made], compiled(*given)):
+                seconds = timed({**contestants, "inductor": lambda: compiled(*given)}, notes)
+            else:
+                notes.append(f"Inductor computes something else than the kernels of {what}, and is not timed")
+        except Exception as error:  # whatever it cannot compile
+            notes.append(f"Inductor does not compile {what} ({type(error).__name__})")
     kept = _kept(seconds)
     return Timing(what, seconds, kept), functions.get(kept)
 

@@ -96,9 +96,21 @@ class Storing:
                 readers = {r for u in self.users[position] for r in self._consumers(u)}
                 # What another reader is computed from may be in the same pass: the numerator of a softmax and its sum.
                 # A linear layer is a pass of its own, also where the other reader comes after it, as a residual does.
-                apart = [r for r in readers if self._is_linear(r) or r not in self.graph.ancestors(readers - {r})]
+                apart = [r for r in readers if self._is_linear(r) or r not in self._before(readers - {r})]
                 if len(apart) > 1:
                     self.cuts.add(position)
+
+    def _before(self, positions: set[int]) -> set[int]:
+        """What may be in one pass with some tensors: all that they are computed from, back to linear layers."""
+        found: set[int] = set()
+        stack = list(positions)
+        while stack:
+            position = stack.pop()
+            if position not in found:
+                found.add(position)
+                ends = position not in positions and (position in self.library or self._is_linear(position))
+                stack.extend(() if ends else self.graph.nodes[position].operands)
+        return found
 
     def _rolled(self) -> None:
         """A tensor that is put together anew from its slices is stored where each of them would reduce anew.

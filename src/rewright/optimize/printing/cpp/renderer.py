@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import assert_never
@@ -54,8 +55,32 @@ class Source:
 
 
 def translation_unit(sources: Sequence[Source]) -> str:
-    """All kernels of a plan in one file."""
-    return HEADER + "\n" + "\n".join(s.text for s in sources)
+    """All kernels of a plan in one file; those that are the same but for names, as those of layers are, call one."""
+    first: dict[str, str] = {}
+    texts: list[str] = []
+    for source in sources:
+        name = first.setdefault(_without_names(source), source.name)
+        call = f'extern "C" void {source.name}(void** tensors, long threads) {{ {name}(tensors, threads); }}\n'
+        texts.append(source.text if name == source.name else call)
+    return HEADER + "\n" + "\n".join(texts)
+
+
+_COMMENT = re.compile(r"//.*")
+_NUMBERED = re.compile(r"\b[A-Za-z_]+\d+\b(?!\s*\()")
+"""Names that a kernel declares end in a number; with a parenthesis they are functions, which it does not declare."""
+_SHARED = frozenset(re.findall(r"\b[A-Za-z_]\w*\b", HEADER))
+
+
+def _without_names(source: Source) -> str:
+    """The text of a kernel with its names numbered as they come, and without comments."""
+    order: dict[str, str] = {}
+
+    def rename(match: re.Match[str]) -> str:
+        name = match.group()
+        return name if name in _SHARED else order.setdefault(name, f"name{len(order)}")
+
+    text = _COMMENT.sub("", source.text).replace(f"void {source.name}(", "void kernel(", 1)
+    return _NUMBERED.sub(rename, text)
 
 
 def render(function: Function) -> Source:
