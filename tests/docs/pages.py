@@ -5,7 +5,7 @@ The blocks of a page run in order and share one namespace and one folder:
 - ``python`` runs; a ``text`` block directly after it is what it prints;
 - ``console`` runs each line that starts with ``$``; the lines after it are what it prints, where a line ``...`` stands
   for any lines and ``...`` at the end of a line for the rest of it, and times are not compared;
-- a ``{code-block}`` with a ``:caption:`` is a file of that name;
+- a ``{code-block}`` with a ``:caption:`` is a file of that name, and so is a block that begins with ``# name.py``;
 - ``sh`` holds targets of the Makefile, which must exist (running them here would not end);
 - a block with another ``{directive}`` belongs to Sphinx;
 - every other block must be ``text`` (a figure), ``toml`` or ``json`` (a fragment).
@@ -32,6 +32,7 @@ ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 _FENCE = re.compile(r"^```(?P<language>\{code-block\} \w+|\w+)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
 _CAPTION = re.compile(r"\A:caption: (?P<name>\S+)\n\n")
+_NAME = re.compile(r"\A# (?P<name>\w+\.py)\n")
 _TERMINAL = {"NO_COLOR": "1", "COLUMNS": "100"}
 _SECONDS = re.compile(r"\d[\d,]*(\.\d+)? ?s\b")
 
@@ -54,6 +55,7 @@ def blocks(page: Path) -> list[Block]:
         language = match["language"].removeprefix("{code-block} ")
         caption = _CAPTION.match(match["body"])
         body = match["body"][caption.end() :] if caption else match["body"]
+        caption = caption or _NAME.match(body)
         line = text.count("\n", 0, match.start()) + 2
         follows = not text[end : match.start()].strip()
         found.append(Block(language, body, line, caption["name"] if caption else "", follows))

@@ -10,7 +10,7 @@ import pytest
 from tests.docs.pages import PAGES, ROOT, blocks, matches, run_page
 
 HEAVY = ("check-a-model", "choose-rewrites", "compare-implementations", "many-claims")
-LONG = {"README.md", *(f"docs/how-to/{name}.md" for name in HEAVY)}
+LONG = {f"docs/how-to/{name}.md" for name in HEAVY}
 """Pages with models of their full size, or with many processes."""
 
 

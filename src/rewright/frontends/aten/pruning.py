@@ -27,7 +27,8 @@ def prune_graph(graph: Graph, superseded: Set[int] = frozenset(), *, reads: bool
 
 def live_nodes(graph: Graph, superseded: Set[int] = frozenset(), *, reads: bool = False) -> set[int]:
     """The positions of nodes that stay."""
-    found = set(graph.outputs.values()) | set(graph.inputs.values()) | (_reads(graph) if reads else set())
+    found = set(graph.outputs.values()) | set(graph.inputs.values())
+    found |= _reads(graph) if reads else set[int]()
     for position in range(len(graph.nodes) - 1, -1, -1):
         node = graph.nodes[position]
         if position in found or (isinstance(node.op, ops.Collective) and position not in superseded):
