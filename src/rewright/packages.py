@@ -70,3 +70,10 @@ def missing(name: str, what: str) -> str:
     if name not in known():  # it may be a name that nobody, or somebody else, owns
         return f"{what} needs the package {name}, which is not installed here; install it, or correct the import"
     return f"{what} needs the package {name}, which is not installed; run {package(name).command}"
+
+
+def no_gpu(text: str) -> str:
+    """What to do where an error of PyTorch's says that there is no GPU; empty for other errors."""
+    says = ("not compiled with CUDA", "NVIDIA driver", "No CUDA GPUs")
+    gone = any(part in text for part in says)
+    return "build it on the CPU or on the meta device: no weight is read, and nothing runs on a GPU" if gone else ""

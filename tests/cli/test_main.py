@@ -13,6 +13,12 @@ import pytest
 import rewright
 from rewright.cli.main import run
 
+MAIN = """
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell ignores it for what runs in the background
+from rewright.__main__ import main
+main()
+"""
 VERB = """
 import time
 def sequential():
@@ -50,7 +56,7 @@ def test_a_shell_completes_words(words: str, found: list[str]) -> None:
 
 def interrupted(folder: Path, word: str, *options: str) -> tuple[int, str]:
     """The status, and what is said, of a command that gets an interrupt once it has said a word."""
-    command = [sys.executable, *options, "-m", "rewright", "refine", "model.py:sequential", "model.py:sequential"]
+    command = [sys.executable, *options, "-c", MAIN, "refine", "model.py:sequential", "model.py:sequential"]
     with subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         for line in process.stderr:

@@ -81,7 +81,7 @@ def test_names_of_gpu_passes() -> None:
 
 @pytest.mark.skipif(not _missing(), reason="the plugin is there")
 def test_without_the_plugin_it_is_one_line(xla: Session) -> None:
-    with pytest.raises(RewrightError, match=r"pip install 'rewright\[gpu-passes\]'"):
+    with pytest.raises(RewrightError, match=r"run pip install 'jax-cuda12-pjrt>="):
         xla.gpu_changes(xla.parse(RATES), "h100")
 
 

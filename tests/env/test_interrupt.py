@@ -8,7 +8,7 @@ import pickle
 import signal
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import gymnasium
 import pytest
@@ -22,6 +22,14 @@ from tests.env.modules import LOOP, RATES
 
 def _forget(session: Session) -> None:
     session._known.clear()  # pyright: ignore[reportPrivateUsage]
+
+
+@pytest.fixture(autouse=True)
+def interrupts() -> Iterator[None]:
+    """Ctrl-C counts, also where a shell ignores it for what runs in the background."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 def _interrupted(call: Callable[[], object], after: float) -> bool:

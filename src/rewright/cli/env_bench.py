@@ -47,10 +47,10 @@ def bench(
     """
     passes, players = split_names(names), split_names(agents)
     check_names(passes, players, after_xla)
-    if out is not None:
-        _make_folder(out)
     with Session() as session:
         entries = _entries(session, source, most)
+    if out is not None:
+        _make_folder(out)
     tested, until = not untested, budget or math.inf
     each = Task("", b"", passes, players, seeds, rounds, tested, after_xla=after_xla, budget=until)
     tasks = [replace(each, name=entry.title, proto=entry.module.proto) for entry in entries]

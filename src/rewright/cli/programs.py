@@ -68,9 +68,11 @@ class Source:
                 return self._checked(program, texts[0])
         from rewright.frontends.files import load_ranks
 
-        for text in texts:
-            if is_function_name(text):
-                raise RewrightError(f"{text} is no saved program; save it first with rewright capture")
+        if function := next(filter(is_function_name, texts), ""):
+            others = ", ".join(text for text in texts if text != function)
+            raise RewrightError(
+                f"{function} builds the programs of all ranks, and {others} is one too many; leave it out"
+            )
         with self.progress.phase("load", f"reading {len(texts)} files"):
             return load_ranks(texts, self.mesh)
 

@@ -17,6 +17,7 @@ from rich.console import Console
 from rich.text import Text
 
 from rewright.cli.hints import did_you_mean
+from rewright.cli.programs import check_target
 from rewright.cli.progress import Progress
 from rewright.cli.rule_uses import laws_of
 from rewright.cli.userfile import load_module
@@ -103,6 +104,8 @@ def prove_rules(
     """
     if not budget > 0:
         raise RewrightError(f"--budget {budget:g} is no time; give a number of seconds above zero")
+    if record is not None:
+        check_target(record)
     rules = rules_named(target)
     if record is not None:
         return _record(rules, budget, record)

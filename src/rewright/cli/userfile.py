@@ -15,7 +15,7 @@ from typing import Any, cast
 
 from rewright.cli.hints import did_you_mean
 from rewright.ir.errors import RewrightError
-from rewright.packages import missing
+from rewright.packages import missing, no_gpu
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,9 @@ class UserFunction:
         try:
             signature.bind(*args)
         except TypeError:
-            wanted = f"write {self.name}(mesh), or leave --mesh out" if args else "give its ranks with --mesh tp=8"
+            needed = [p for p in signature.parameters.values() if p.default is p.empty]
+            alone = "give its ranks with --mesh tp=8" if len(needed) == 1 else "give each parameter a default"
+            wanted = f"write {self.name}(mesh), or leave --mesh out" if args else alone
             called = "with the mesh" if args else "without arguments"
             raise RewrightError(f"{self.path.name}: {self.name}{signature} is called {called}; {wanted}") from None
 
@@ -128,7 +130,7 @@ def user_code(path: Path, doing: str) -> Generator[None]:
             raise RewrightError(missing(error.name.partition(".")[0], f"{doing} {where}")) from None
         first = next(iter(str(error).splitlines()), "")
         what = f"{type(error).__name__}: {first}" if first else type(error).__name__
-        raise RewrightError(f"{doing} stopped at {where}: {what}; correct the file") from None
+        raise RewrightError(f"{doing} stopped at {where}: {what}; {no_gpu(first) or 'correct the file'}") from None
 
 
 def _is_program(value: object) -> bool:

@@ -52,7 +52,9 @@ def read_tasks(path: Path) -> list[Task]:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise RewrightError(f"{path} is no TOML: {error}; correct that line") from None
     for name, table in tables.items():
-        if name not in _TABLES or not isinstance(table, dict):
+        if name in _TABLES and not isinstance(table, dict):
+            raise RewrightError(f"{path}: {name} is {table!r}, and has to be tables; write [{name}.name]")
+        if name not in _TABLES:
             raise RewrightError(f"{path}: {name!r} is no table of a matrix; {did_you_mean(name, _TABLES)}")
     models = cast("dict[str, Any]", tables.get("models", {}))
     if not models:
@@ -123,6 +125,8 @@ def _ranks(axes: tuple[tuple[str, int], ...]) -> int:
 
 def _texts(where: str, found: object, empty: bool = False) -> list[str]:
     entries = cast("list[object]", found) if isinstance(found, list) else [found]
+    if not empty and not any(entries):
+        raise RewrightError(f'{where} is missing; give a text, for example "model.py:function", or a list of them')
     if not (entries or empty) or not all(isinstance(entry, str) and entry for entry in entries):
         raise RewrightError(f'{where} is {found!r}; write a text, for example "model.py:function", or a list of them')
     return [str(entry) for entry in entries]

@@ -149,4 +149,5 @@ def is_known(name: str) -> bool:
 def locate(call: Call, span: SourceSpan, error: RewrightError) -> str:
     """The message of an error with the operator and its source line, once."""
     text = str(error)
-    return text if text.startswith("operator ") else f"operator {call.operator} at {span}: {text}"
+    inside = f" (in {span.module_path})" if span.module_path else ""
+    return text if text.startswith("operator ") else f"operator {call.operator} at {span}{inside}: {text}"

@@ -511,4 +511,6 @@ def _random_dropout(p: float) -> UnsupportedOperator:
     "aten.multinomial.default",
 )
 def random(c: Context, *_: object, **__: object) -> int:
-    raise UnsupportedOperator("random numbers have no defined value; set dropout to 0 or pass them in as an argument")
+    raise UnsupportedOperator(
+        "random numbers have no defined value; call .eval(), set dropout to 0, or pass the numbers in as an argument"
+    )

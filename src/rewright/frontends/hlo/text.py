@@ -51,7 +51,10 @@ def parse(text: str) -> Module:
     text = _TABLES.sub(lambda table: "\n" * table[0].count("\n"), text)
     found = re.match(r"\s*HloModule\s+(?P<name>[\w.\-]+)(?P<rest>[^\n]*)", text)
     if found is None:
-        raise RewrightError("this is no HLO text: it does not start with HloModule; print the module as text")
+        raise RewrightError(
+            "this is no HLO text, which files that end in .hlo and .txt have: it does not start with HloModule; print "
+            "the module as text, or name a program that was saved"
+        )
     computations: dict[str, Computation] = {}
     entry = ""
     for name, is_entry, body, line in _computations(text, found.end()):

@@ -13,6 +13,7 @@ import torch
 import typing_extensions
 
 from rewright.ir.errors import CaptureError, RewrightError
+from rewright.packages import no_gpu
 
 TORCH_ROOT = os.path.dirname(torch.__file__) + os.sep
 OWN_ROOT = os.path.dirname(os.path.abspath(__file__)) + os.sep
@@ -118,7 +119,8 @@ def _explain(error: BaseException) -> str:
     name, text = type(error).__name__, first_line(error)
     if name in _DATA_DEPENDENT or text.startswith(_READS_A_VALUE):
         return (
-            f"the program reads a tensor's value ({text}), which a capture without data cannot know; "
+            f"the program reads a tensor's value ({text.partition(' is not supported')[0]}), which a capture without "
+            "data cannot know; "
             "use tensor operations such as torch.where, pass the value as a Python number, or capture a run (run=True, "
             "ranks='threads')"
         )
@@ -128,4 +130,6 @@ def _explain(error: BaseException) -> str:
         )
     if "Invalid process group" in text or "does not belong to the given group" in text:
         return "it calls a collective over a group that this rank is not in; call it on the ranks of the group only"
-    return f"{name}: {text.rstrip('.')}; correct the program"
+    if "ScriptModule" in text:
+        return "TorchScript is not captured; give the module that it was made from"
+    return f"{name}: {text.rstrip('.')}; {no_gpu(text) or 'correct the program'}"

@@ -326,7 +326,11 @@ class Tracing:
                 loss.backward()
                 gradients = _gradients(trained)
         if not named and not gradients:
-            raise CaptureError(f"{title(self.target)} returns no tensor; return what it computes")
+            what = "None" if returned is None else f"a value of type {type(returned).__name__}"
+            raise CaptureError(
+                f"{title(self.target)} returns {what}, in which there is no tensor; return tensors, also in tuples, "
+                "lists, dictionaries and dataclasses"
+            )
         if gradients:
             self.results.without_gradient = [n for n, p in trained.items() if p.requires_grad and n not in gradients]
         self.results.named = named | {f"grad:{n}": g for n, g in gradients.items()}
