@@ -15,9 +15,11 @@ from torch.utils import _pytree as pytree
 from rewright.certificates import load
 from rewright.frontends.torch.capture import capture
 from rewright.frontends.torch.fakes import Dynamic
+from rewright.frontends.torch.lower.foreign import not_repeatable
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 from rewright.ir.sizes import size_symbols, with_sizes
+from rewright.ops import CustomCall
 from rewright.optimize.calls.ambient import without_gradients
 from rewright.optimize.calls.dispatch import Calls
 from rewright.optimize.floor.peers import compile_program, given_tensors, graph_by
@@ -218,6 +220,12 @@ class Optimized:
         return emit_files(self, Path(folder))
 
 
+def _runs_once(graph: Graph) -> str:
+    """A call of a program that must not be run more often than the program runs it; empty where there is none."""
+    calls = (not_repeatable(node.op) for node in graph.nodes if isinstance(node.op, CustomCall))
+    return next(filter(None, calls), "")
+
+
 def _call(found: Optimized, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     return found(*args, **kwargs)
 
@@ -347,19 +355,23 @@ class Request:
         from rewright.optimize import making
         from rewright.optimize.sizes import making as sizes  # and so the planner, and the prover
 
+        once = _runs_once(captured)
+        if once:
+            found.notes.append(f"not run on numbers, and not timed: {once} may do more than compute")
+        verify = self.verify and not once
         if is_flexible:
             hints = self._sizes(captured, found.calls)
-            sizes.find_kernels(found, captured, hints, self.target, self.allow, self.budget, self.verify)
+            sizes.find_kernels(found, captured, hints, self.target, self.allow, self.budget, verify)
             example = with_sizes(captured, hints)
         else:
-            making.find_kernels(found, captured, self.target, self.allow, self.budget, self.verify)
+            making.find_kernels(found, captured, self.target, self.allow, self.budget, verify)
             example = captured
-        if self.peers and targets.is_timed(self.target):
+        if self.peers and targets.is_timed(self.target) and not once:
             if self.times is None:
                 making.keep_fastest(found, example, self.args, self.kwargs, self.peers)
             else:
                 self.times(found, example)
-        if key and found.runner is not None and (found.floor is not None or not self.peers):
+        if key and found.runner is not None and (found.floor is not None or once or not self.peers):
             keep(key, found)  # what was not timed now may be timed later
 
     def _captured(self, found: Optimized, dynamic: Dynamic | None) -> Graph:

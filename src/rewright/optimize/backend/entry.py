@@ -72,7 +72,7 @@ def _by_autograd(
     saving, stepped = Saving(targets.machine(target, device)), threading.Event()
     again = _cut_by(saving, module, examples, options, stepped)
     floor = options.get("floor", True)
-    if not floor or saving.bytes > MOST_BYTES:
+    if not floor or saving.bytes > MOST_BYTES or not saving.only_computes:
         return again
     calls: dict[str, Callable[..., Any]] = {AGAIN: again}
     if saving.share > 1.0 - WORTH:  # else there is not enough to win

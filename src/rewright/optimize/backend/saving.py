@@ -11,6 +11,7 @@ import torch
 from torch._functorch import partitioners
 from torch.utils.checkpoint import CheckpointPolicy
 
+from rewright.frontends.torch.lower.foreign import COMPUTING
 from rewright.optimize.backend.others import said
 from rewright.optimize.backend.reassociating import reassociate_sums
 from rewright.optimize.planning.costs import CPU, Machine
@@ -39,6 +40,8 @@ class Saving:
     machine: Machine = CPU
     bytes: int = 0
     """Of what is computed again, once a graph was cut."""
+    only_computes: bool = False
+    """Whether a graph was cut of which a step may be taken more often than the program does."""
     share: float = 0.0
     """Of the work of both passes, what is done to compute it again: more than saving it could save."""
 
@@ -48,6 +51,7 @@ class Saving:
             reassociate_sums(joint)
         except Exception as error:  # the graph is what it was, but for sums that are proved
             _LOG.warning("sums of the gradients stay as they are: %s", said(error))
+        self.only_computes = all(map(_only_computes, joint.graph.nodes))
         wide = wide_tensors(joint.graph, self.machine)
         for node in wide:
             node.meta["recompute"] = CheckpointPolicy.MUST_RECOMPUTE
@@ -75,6 +79,16 @@ def wide_tensors(joint: torch.fx.Graph, machine: Machine) -> list[torch.fx.Node]
             fixed |= {node: None} if _elements(node) is not None else {}
     kept = _returned(joint) | {node: None for node in joint.nodes if "recompute" in node.meta}  # which a user decided
     return [node for node in (*found, *(fixed if found else ())) if node not in kept]
+
+
+def _only_computes(node: torch.fx.Node) -> bool:
+    """Whether a node is an operator of PyTorch's own, no collective, or arithmetic on sizes."""
+    if node.op != "call_function":
+        return node.op in ("placeholder", "get_attr", "output")
+    target: Any = node.target
+    if isinstance(target, torch._ops.OpOverload):  # pyright: ignore[reportPrivateUsage]
+        return target.namespace in COMPUTING
+    return getattr(target, "__module__", "") in ("_operator", "builtins", "math", "torch")
 
 
 def _work(node: torch.fx.Node) -> float:

@@ -24,6 +24,8 @@ from rewright.ir.graph import GraphBuilder
 
 TARGET = "torch"
 """The target of such opaque calls."""
+COMPUTING = frozenset({"aten", "prims", "inductor_prims"})
+"""Namespaces of operators of PyTorch's own that do nothing but compute."""
 _PLACES = frozenset({"device", "layout", "pin_memory"})
 """Keywords that say where a result is: where the operands are."""
 _KINDS: dict[type, str] = {torch.dtype: "dtype", torch.memory_format: "memory_format"}
@@ -162,6 +164,16 @@ def _order(call: Call, calls: list[Any], operands: list[int], known: dict[Call, 
 def names(op: ops.CustomCall) -> list[str]:
     """The operators that such a call is made of."""
     return [name for name, _, _ in _calls(op)]
+
+
+def not_repeatable(op: ops.CustomCall) -> str:
+    """What must not be run more often than the program runs it; empty where all are PyTorch's own and only compute.
+
+    Of operators of others nothing is known. A collective that one rank runs once more than its peers leaves all of them
+    waiting.
+    """
+    found = names(op) if op.target == TARGET else [] if op.is_unspecified else [op.target]
+    return next((name for name in found if name.partition(".")[0] not in COMPUTING), "")
 
 
 def _calls(op: ops.CustomCall) -> list[tuple[str, list[Any], dict[str, Any]]]:
