@@ -84,6 +84,15 @@ def test_a_dropped_reduction_is_told_at_its_line_with_the_repair() -> None:
     assert finding.suggestion.startswith("insert all_reduce over tp after parallel.py:10")
 
 
+def test_without_an_explanation_the_status_and_the_counterexample_are_the_same() -> None:
+    sequential, program = mlp(2)
+    mutant = next(m for m in generate(program) if m.kind == "dropped_collective")
+    (finding, *_) = (short := refine(sequential, mutant.program, explain=False)).findings
+    assert short.status == "refuted"
+    assert finding.suggestion is None
+    assert finding.counterexample == refine(sequential, mutant.program).findings[0].counterexample
+
+
 def test_a_sum_that_is_left_partial_is_no_proof() -> None:
     """Nothing is expected of the output, and it can be related: as a sum. That is not what anyone wants."""
     sequential, program = mlp(2)

@@ -59,6 +59,9 @@ def refine(
             "--audit/--no-audit", help="Have the independent checker confirm a proof; it does for small ones."
         ),
     ] = None,
+    explain: Annotated[
+        bool, typer.Option("--explain/--no-explain", help="Look for the line and a repair where values differ, or not.")
+    ] = True,
     as_json: Json = False,
     html: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the report as one HTML file.")] = None,
     junit: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the report as JUnit XML.")] = None,
@@ -100,7 +103,7 @@ def refine(
         needed = {name: what for name, what in given.relations.items() if name not in unread(left)}
         check_relations(relations, needed, tensors(left, left.inputs), right.mesh, "input")
         check_relations(relations, given.expect, tensors(left, left.outputs), right.mesh, "output")
-    verdict = prove(left, right, given, budget, progress, confirm)
+    verdict = prove(left, right, given, budget, progress, confirm, explain)
     written = save(verdict, certificate, progress) if certificate is not None else None
     name = f"{Path(sequential).name} and {Path(distributed[0]).name}"
     drawings = tuple(draw_finding(verdict, f, alone=False) or "" for f in verdict.findings) if outputs.draws else ()
@@ -237,7 +240,13 @@ def options(
 
 
 def prove(
-    left: Graph, right: RankProgram, given: Relations, budget: float | None, progress: Progress, confirm: bool | None
+    left: Graph,
+    right: RankProgram,
+    given: Relations,
+    budget: float | None,
+    progress: Progress,
+    confirm: bool | None,
+    explain: bool = True,
 ) -> Verdict:
     """The verdict, with the seconds of what was done before among its phases."""
     from rewright.refine import refine as run_refine
@@ -251,6 +260,7 @@ def prove(
             expect=given.expect or None,
             budget=budget,
             audit=confirm,
+            explain=explain,
         )
     seconds = {**before, **verdict.stats.seconds}
     return replace(verdict, stats=replace(verdict.stats, seconds=seconds))

@@ -31,9 +31,10 @@ class _CallablePackage(ModuleType):
         budget: float | None = None,
         *,
         audit: bool | None = None,
+        explain: bool = True,
     ) -> Verdict:
         """See :func:`rewright.refine.engine.refine`."""
-        return refine(sequential, distributed, relations, expect, budget, audit=audit)
+        return refine(sequential, distributed, relations, expect, budget, audit=audit, explain=explain)
 
 
 sys.modules[__name__].__class__ = _CallablePackage

@@ -62,6 +62,7 @@ def refine(
     budget: float | None = None,
     *,
     audit: bool | None = None,
+    explain: bool = True,
 ) -> Verdict:
     """Whether the ranks together compute what the sequential program computes, and how their outputs relate.
 
@@ -75,6 +76,8 @@ def refine(
         audit: have the independent checker verify the certificate of a proof; its evidence is ``proved`` then. Its
             time is not part of the budget, and a proof without a certificate becomes ``unknown``. Programs of at most
             ``AUDITED`` nodes together are audited where it is not said.
+        explain: where values differ, look for the first place and for a repair, which takes most of the time of a
+            refutation. It makes no difference to the status.
 
     Returns:
         The verdict: ``proved``, ``refuted`` with a counterexample, or ``unknown`` with the reason.
@@ -86,7 +89,8 @@ def refine(
     program = program_of_ranks(distributed)
     graphs = program.graphs
     check_inputs(graphs)
-    verdict = answer(sequential, program, relations, expect, budget, audit=is_audited(sequential, program, audit))
+    audits = is_audited(sequential, program, audit)
+    verdict = answer(sequential, program, relations, expect, budget, audit=audits, suggest=explain, locate=explain)
     captures = sequential, *graphs
     verdict = verdict.about_captures(validation_note(captures), text_of(captures))
     if verdict.status != "proved":
