@@ -275,7 +275,7 @@ def test_a_loss_without_parameters_is_refused() -> None:
 
 
 def test_a_program_without_tensors_is_refused() -> None:
-    assert "returns no tensor" in refuse(lambda x: 3, torch.ones(2))
+    assert "in which there is no tensor" in refuse(lambda x: 3, torch.ones(2))
 
 
 def test_what_is_no_program_is_refused() -> None:

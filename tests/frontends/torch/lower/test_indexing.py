@@ -178,5 +178,5 @@ def test_large_constants_become_shared_inputs() -> None:
 def test_random_numbers_are_refused() -> None:
     with pytest.raises(UnsupportedOperator, match=r"aten\.\w+\.\w+ at model.py:7: .*random"):
         lowered(lambda x: F.dropout(x, 0.5), CUBE)
-    with pytest.raises(UnsupportedOperator, match="pass them in as an argument"):
+    with pytest.raises(UnsupportedOperator, match="pass the numbers in as an argument"):
         lowered(lambda x: x + torch.rand_like(x), CUBE)
