@@ -40,6 +40,7 @@ def test_refine_is_the_function_also_when_its_package_was_imported() -> None:
         "expect",
         "budget",
         "audit",
+        "explain",
     ]
     with pytest.raises(TypeError, match="missing 2 required positional arguments"):
         rewright.refine()  # type: ignore[call-arg]
