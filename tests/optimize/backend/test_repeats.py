@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 import torch
+import torch.distributed as dist
+import torch.distributed._functional_collectives as collectives
 
 import rewright as rw
 from tests.optimize.backend.training import compiled
@@ -75,3 +77,20 @@ def test_a_program_says_that_it_is_not_timed() -> None:
     assert found.status == "proved" and found.floor is None
     assert found.notes == ["not run on numbers, and not timed: rewright_tests.sent.default may do more than compute"]
     torch.testing.assert_close(found(*args), program(*args))
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # Inductor's own
+def test_what_is_exchanged_is_left_to_inductor(caplog: pytest.LogCaptureFixture) -> None:
+    """What a collective gives is not there until it is waited for."""
+    dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    try:
+
+        def exchanged(x: torch.Tensor) -> torch.Tensor:
+            return torch.softmax(collectives.all_reduce(torch.tanh(x), "sum", dist.group.WORLD) * 2, -1)
+
+        fast, x = compiled(exchanged, target="cpu", remember=False), normal(9, 40)
+
+        torch.testing.assert_close(fast(x), torch.softmax(torch.tanh(x) * 2, -1))
+        assert "left to Inductor: operator _c10d_functional.all_reduce.default" in caplog.text
+    finally:
+        dist.destroy_process_group()
