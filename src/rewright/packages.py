@@ -19,6 +19,8 @@ class Package:
 
     name: str
     wanted: SpecifierSet
+    is_needed: bool = False
+    """Whether nothing of rewright runs without it; others are of an extra."""
 
     @property
     def version(self) -> str:
@@ -56,7 +58,8 @@ def known() -> dict[str, Package]:
         marker = str(needed.marker or "")
         if not any(f'extra == "{name}"' in marker for name in ("dev", "docs", "browser")):
             before = found.get(needed.name, Package(needed.name, SpecifierSet()))
-            found[needed.name] = Package(needed.name, before.wanted & needed.specifier)
+            is_needed = before.is_needed or "extra" not in marker
+            found[needed.name] = Package(needed.name, before.wanted & needed.specifier, is_needed)
     return found
 
 

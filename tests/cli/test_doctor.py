@@ -54,7 +54,9 @@ def test_as_json(lacking: None, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_nothing_runs_without_numpy(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(doctor, "package", lambda name: Package("no-such-package", package(name).wanted))
+    lacking = Package("no-such-package", package("numpy").wanted, is_needed=True)
+    monkeypatch.setattr(doctor, "known", lambda: {**known(), "no-such-package": lacking})
+    assert known()["numpy"].is_needed and not known()["torch"].is_needed
     assert run(["doctor"]) == 3
 
 

@@ -81,7 +81,7 @@ def refine(
     outputs.check()
     if matrix is not None:
         given_too = {"SEQUENTIAL": sequential, "--mesh": mesh, "--relations": relations, "--symbolic": symbolic}
-        given_too |= {"--certificate": certificate, "--backward": backward or None}
+        given_too |= {"--certificate": certificate, "--backward": backward or None, "--no-explain": not explain or None}
         check_matrix([name for name, value in given_too.items() if value is not None])
         from rewright.cli.matrix.command import Options, run_matrix
 

@@ -18,8 +18,6 @@ from rewright import __version__
 from rewright.optimize.running.building import compiler, version_of
 from rewright.packages import known, package
 
-BASE = ("numpy", "z3-solver", "typer", "rich", "packaging")
-
 
 @dataclass(frozen=True)
 class Use:
@@ -63,7 +61,7 @@ def doctor(as_json: Annotated[bool, typer.Option("--json", help="Print the repor
         print(json.dumps(_document(gpu), indent=1))
     else:
         _print(gpu)
-    return 0 if all(package(name).fits for name in BASE) else 3
+    return 0 if all(found.fits for found in known().values() if found.is_needed) else 3
 
 
 def _print(gpu: str) -> None:

@@ -53,9 +53,9 @@ _WORTH = {
 _BASIS = {
     ("proved", Evidence.PROVED): "The engine found a proof, and the independent checker confirmed it.",
     ("proved", Evidence.TESTED): "The engine found a proof. The independent checker was not asked; --audit asks it.",
-    ("refuted", Evidence.PROVED): "The ranks do not make the same calls, whatever the values are.",
+    ("refuted", Evidence.PROVED): "The programs themselves show it, whatever the values are.",
     ("refuted", Evidence.TESTED): "Both programs were run on the inputs below, and their values differ.",
-    ("unknown", Evidence.TESTED): "There is no proof. Both programs were run, and no difference was found.",
+    ("unknown", Evidence.TESTED): "There is no proof, and no run that shows a difference.",
     ("unknown", Evidence.ASSUMED): "There is no proof, and no run that shows a difference.",
 }
 

@@ -88,9 +88,15 @@ def test_what_is_exchanged_is_left_to_inductor(caplog: pytest.LogCaptureFixture)
         def exchanged(x: torch.Tensor) -> torch.Tensor:
             return torch.softmax(collectives.all_reduce(torch.tanh(x), "sum", dist.group.WORLD) * 2, -1)
 
-        fast, x = compiled(exchanged, target="cpu", remember=False), normal(9, 40)
+        def waited(x: torch.Tensor) -> torch.Tensor:
+            return torch.ops._c10d_functional.wait_tensor(x) * 2
 
+        fast, x = compiled(exchanged, target="cpu", remember=False), normal(9, 40)
         torch.testing.assert_close(fast(x), torch.softmax(torch.tanh(x) * 2, -1))
         assert "left to Inductor: operator _c10d_functional.all_reduce.default" in caplog.text
+
+        late = collectives.all_reduce(x, "sum", dist.group.WORLD)
+        torch.testing.assert_close(compiled(waited, target="cpu", remember=False)(late), 2 * x)
+        assert "left to Inductor: operator _c10d_functional.wait_tensor.default" in caplog.text
     finally:
         dist.destroy_process_group()

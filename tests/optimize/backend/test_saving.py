@@ -131,6 +131,16 @@ def test_the_fastest_way_stays(monkeypatch: pytest.MonkeyPatch, caplog: pytest.L
         assert any(map(is_wide, second)) == (kept != "tensors are computed again")
 
 
+def test_a_product_of_a_tensor_with_itself(caplog: pytest.LogCaptureFixture) -> None:
+    x, copy = (normal(20, 20).requires_grad_() for _ in range(2))
+
+    torch.tanh(compiled(lambda x: x @ x, floor=False)(x)).sum().backward()
+    torch.tanh(copy @ copy).sum().backward()
+
+    torch.testing.assert_close(x.grad, copy.grad)
+    assert "AOTAutograd does not take" not in caplog.text and "stay as they are" not in caplog.text
+
+
 def test_who_asks_for_no_gradient_pays_for_none(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, logger="rewright.optimize")
     function, args = ATTENTIONS["capped"]()

@@ -7,7 +7,9 @@ import torch
 import torch.nn.functional as F
 
 import rewright as rw
-from rewright.optimize.printing.cpp.renderer import Source, translation_unit
+from rewright.ir.types import DType
+from rewright.optimize.printing.cpp.functions import ELEMENTS, language
+from rewright.optimize.printing.cpp.renderer import _NUMBERED, _SHARED, Source, translation_unit
 from tests.optimize.programs import normal
 
 
@@ -26,6 +28,11 @@ def test_equal_layers_are_compiled_once() -> None:
     text = found.printed.files["kernels.cpp"]
     assert text.count("(tensors, threads); }") >= 2
     torch.testing.assert_close(found(*args), layers(*args), rtol=1e-4, atol=1e-4)
+
+
+def test_no_type_or_function_counts_as_a_name_of_a_kernel() -> None:
+    words = {*ELEMENTS.values(), *language(DType.F32).types.values()}
+    assert not {word for word in words if _NUMBERED.fullmatch(word)} - _SHARED
 
 
 def source(name: str, body: str) -> Source:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 
@@ -174,3 +175,14 @@ def test_each_level_of_instructions_has_those_below_it() -> None:
     assert found["x86-64"] == ["type x86_64"]
     assert set(found["x86-64-v4"]) > set(found["x86-64-v3"]) > {"avx2", "fma"}
     assert features_of("riscv64") == {}
+
+
+def test_a_library_that_computes_something_else_is_not_written(tmp_path: Path) -> None:
+    found = rw.optimize(lambda x: torch.exp(x) + 1, (normal(9, 30),), target="cpu", floor=False, remember=False)
+    assert found.printed is not None
+    files = {name: text.replace("(float)1.0", "(float)2.0") for name, text in found.printed.files.items()}
+    found.printed = replace(found.printed, files=files)  # of these the libraries for less of a processor are compiled
+
+    with pytest.raises(RewrightError, match="compute something else than those of this processor"):
+        found.package(tmp_path / "new")
+    assert not (tmp_path / "new").exists()

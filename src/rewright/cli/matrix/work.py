@@ -59,13 +59,14 @@ def _prove(task: Task, started: float) -> Outcome:
     given = read_relations(Path(task.relations)) if task.relations else Relations()
     sequential, program = source.sequential(task.sequential), source.distributed(list(task.distributed))
     cache = Cache.open(Path(task.cache)) if task.cache else None
-    lemmas = LemmaStore.open(Path(task.cache)) if task.cache and task.audit else None
+    audits = is_audited(sequential, program, task.audit)
+    lemmas = LemmaStore.open(Path(task.cache)) if task.cache and audits else None
     key = claim_key(task, sequential, program, given) if cache is not None else ""
-    found = cache.read(key, sequential, program, bool(task.audit), lemmas) if cache is not None else None
+    found = cache.read(key, sequential, program, audits, lemmas) if cache is not None else None
     if found is not None:
         seconds = time.perf_counter() - started
         return Outcome(task.name, found["document"], tuple(found["drawings"]), seconds, cached=True)
-    verdict = _verdict(task, sequential, program, given, lemmas)
+    verdict = _verdict(task, sequential, program, given, lemmas, audits=audits)
     drawings = tuple(draw_finding(verdict, finding, alone=False) or "" for finding in verdict.findings)
     result = Outcome(task.name, document(verdict), drawings, time.perf_counter() - started)
     if cache is not None and (verdict.status != "unknown" or task.budget is None):
@@ -78,12 +79,17 @@ def _prove(task: Task, started: float) -> Outcome:
 
 
 def _verdict(
-    task: Task, sequential: Graph, program: RankProgram, given: Relations, lemmas: LemmaStore | None
+    task: Task,
+    sequential: Graph,
+    program: RankProgram,
+    given: Relations,
+    lemmas: LemmaStore | None,
+    *,
+    audits: bool,
 ) -> Verdict:
     relations, expect = given.relations or None, given.expect or None
     verdict = refine(sequential, program, relations, expect, task.budget, audit=False)
-    wanted = is_audited(sequential, program, task.audit)
-    if wanted and verdict.status == "proved" and verdict.programs is not None:
+    if audits and verdict.status == "proved" and verdict.programs is not None:
         return audit_verdict(verdict, *verdict.programs, lemmas)
     return verdict
 

@@ -97,10 +97,11 @@ def _work(node: torch.fx.Node) -> float:
     if node.op != "call_function" or own is None:
         return 0.0
     if node.target in _PRODUCTS:
-        depth = _product(node.all_input_nodes[-2].meta["val"].shape[-1:])
-        return 2.0 * own * (depth or 1)
+        left: Any = node.args[-2]
+        return 2.0 * own * (_product(left.meta["val"].shape[-1:]) or 1)
     if node.target is _aten.convolution.default:
-        return 2.0 * own * (_product(node.all_input_nodes[1].meta["val"].shape[1:]) or 1)
+        weight: Any = node.args[1]
+        return 2.0 * own * (_product(weight.meta["val"].shape[1:]) or 1)
     return _ELEMENTWISE * own
 
 

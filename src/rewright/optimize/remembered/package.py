@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import platform
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rewright.frontends.torch.eager import calls
 from rewright.ir.errors import RewrightError
+from rewright.optimize.floor.measuring import agree
+from rewright.optimize.floor.peers import drawn
 from rewright.optimize.remembered import loader
 from rewright.optimize.remembered.entry import FOREIGN_CALLS, calls_of, write_entry
 from rewright.optimize.running import bare, building, operators
@@ -37,7 +40,28 @@ def write_package(found: Optimized, folder: Path) -> list[Path]:
             raise RewrightError("a call of the program runs in NumPy, or it is for no CPU: it cannot be written down")
     except OSError as error:
         raise RewrightError(f"cannot write to {folder}: {error.strerror or error}; name another folder") from None
+    _check_libraries(found, folder)
     return sorted(folder.iterdir())
+
+
+def _check_libraries(found: Optimized, folder: Path) -> None:
+    """Run each library that this processor can run: their kernels for products are other code than ``kernels.so``.
+
+    Raises RewrightError, and removes the package, where one computes something else.
+    """
+    assert found.graph is not None and found.runner is not None
+    given = drawn(found.graph, bare.CPU)
+    if loader.load(folder).domain.violation(given):
+        return  # these draws are none of its inputs
+    expected = found.runner(given)
+    needed: dict[str, list[str]] = json.loads((folder / loader.LIBRARIES).read_text())
+    for name, features in needed.items():
+        if not bare.processor().issuperset(features):
+            continue
+        program = loader.load(folder, name)
+        if not agree(list(expected.values()), list(program.steps(given).values())):
+            shutil.rmtree(folder)
+            raise RewrightError(f"the kernels of {name} compute something else than those of this processor; report it")
 
 
 def _libraries(found: Optimized) -> dict[str, str | bytes]:

@@ -29,8 +29,6 @@ COMPUTING = frozenset({"aten", "prims", "inductor_prims"})
 _PLACES = frozenset({"device", "layout", "pin_memory"})
 """Keywords that say where a result is: where the operands are."""
 _KINDS: dict[type, str] = {torch.dtype: "dtype", torch.memory_format: "memory_format"}
-_COLLECTIVES = ("_c10d", "c10d", "symm_mem", "_dtensor")
-"""How the namespaces of PyTorch's collectives begin, whose ``wait_tensor`` is no operator of the IR."""
 _BY_MEMORY = "as_strided"
 """How the names of operators begin that read another element where the operand lies in memory otherwise."""
 _REFUSED = ("nondeterministic_seeded", "dynamic_output_shape", "data_dependent_output")
@@ -62,10 +60,6 @@ def foreign(b: GraphBuilder, node: torch.fx.Node, arguments: Sequence[Any], keyw
     target: Any = node.target
     if not _only_computes(target):
         raise UnsupportedOperator("it does more than to compute its results from its operands")
-    if target.namespace.startswith(_COLLECTIVES):
-        raise UnsupportedOperator(
-            "it exchanges values with other ranks, and what it gives is not there until it is waited for"
-        )
     if target.overloadpacket.__name__.startswith(_BY_MEMORY):
         raise UnsupportedOperator("it depends on how its operand lies in memory")
     if any(r.alias_info is not None for r in target._schema.returns) and _memories([node]) & _written_to(node.graph):

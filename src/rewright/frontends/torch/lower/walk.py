@@ -92,6 +92,8 @@ class Walk:
         """The result of a call, of the type that was captured; one without a lowering may be opaque."""
         if not self.opaque:
             return self._lower(call)
+        if call.operator.startswith(_COLLECTIVES):  # an opaque call has its result, and this one gives it to who waits
+            raise UnsupportedOperator("it exchanges values with other ranks, or waits for what they send")
         arguments, keywords = self._argument(call.node.args), self._argument(call.node.kwargs)
         is_complex = is_foreign((arguments, keywords)) and call.node.target is not operator.getitem
         try:
