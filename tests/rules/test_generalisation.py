@@ -19,6 +19,8 @@ from rewright.rules.reading import Counted, Given
 from rewright.rules.scheme import Scheme
 
 Sides = tuple[Graph, Graph]
+SECONDS = 60.0
+"""More than any scheme here needs: the tests wait for the proof, not for the clock."""
 
 
 class Writer:
@@ -122,7 +124,7 @@ CASES: list[tuple[str, Callable[..., Sides], tuple[object, ...], tuple[object, .
 def test_programs_of_other_sizes_are_an_instance(
     make: Callable[..., Sides], example: tuple[object, ...], other: tuple[object, ...]
 ) -> None:
-    scheme = generalise(*make(*example))
+    scheme = generalise(*make(*example), SECONDS)
     assert scheme is not None
     assert scheme.covers(*make(*example))
     assert scheme.covers(*make(*other))
@@ -130,7 +132,7 @@ def test_programs_of_other_sizes_are_an_instance(
 
 
 def test_a_statement_in_sizes() -> None:
-    scheme = generalise(*rotations(4, 4))
+    scheme = generalise(*rotations(4, 4), SECONDS)
     assert scheme is not None
     assert scheme.statement == (
         "concatenate[1](t0[:, n1:], t0[:, :n1]) == reshape[<n0>, <2*n1>](reverse[1](reshape[<n0>, 2, <n1>](t0)))"
@@ -139,13 +141,15 @@ def test_a_statement_in_sizes() -> None:
 
 def test_sizes_that_are_equal_by_chance_are_two() -> None:
     """Eight rows of eight elements say nothing about rows and elements."""
-    scheme = generalise(*variances(8, 8))
+    scheme = generalise(*variances(8, 8), SECONDS)
     assert scheme is not None
     assert scheme.covers(*variances(3, 8))
 
 
 def test_what_is_no_instance() -> None:
-    variance, rotation, scale = (generalise(*pair) for pair in (variances(3, 8), rotations(4, 4), scaled(3, 4, 0.25)))
+    variance, rotation, scale = (
+        generalise(*pair, SECONDS) for pair in (variances(3, 8), rotations(4, 4), scaled(3, 4, 0.25))
+    )
     assert variance is not None
     assert rotation is not None
     assert scale is not None
@@ -156,13 +160,13 @@ def test_what_is_no_instance() -> None:
 
 
 def test_nothing_is_made_of_programs_that_differ() -> None:
-    assert generalise(*variances(3, 8, divisor=7)) is None
-    assert generalise(*rotations(4, 4, swapped=True)) is None
-    assert generalise(*scaled(3, 4, 0.25, inverse=False)) is None
+    assert generalise(*variances(3, 8, divisor=7), SECONDS) is None
+    assert generalise(*rotations(4, 4, swapped=True), SECONDS) is None
+    assert generalise(*scaled(3, 4, 0.25, inverse=False), SECONDS) is None
 
 
 def test_a_number_that_is_not_finite_is_no_given_number() -> None:
-    scheme = generalise(*tables(3, (0.5, 1.5)))
+    scheme = generalise(*tables(3, (0.5, 1.5)), SECONDS)
     assert scheme is not None
     assert not scheme.covers(*tables(3, (0.5, float("inf"))))
     assert not scheme.covers(*tables(3, (0.5, float("nan"))))
@@ -182,7 +186,7 @@ def bounded(rows: int, columns: int, size: int) -> Sides:
 
 def test_a_condition_on_sizes() -> None:
     """The table of one side must be long enough, which the other side does not say."""
-    scheme = generalise(*bounded(2, 5, 64))
+    scheme = generalise(*bounded(2, 5, 64), SECONDS)
     assert scheme is not None
     assert scheme.statement.endswith("where n1 <= n2")
     assert scheme.covers(*bounded(3, 7, 8))
@@ -190,7 +194,7 @@ def test_a_condition_on_sizes() -> None:
 
 
 def test_symbols_are_sizes_too() -> None:
-    scheme = generalise(*variances(3, 8))
+    scheme = generalise(*variances(3, 8), SECONDS)
     assert scheme is not None
     left, right = (resized(graph) for graph in variances(3, 8))
     assert scheme.covers(left, right)
@@ -215,7 +219,7 @@ def resized(graph: Graph) -> Graph:
 
 
 def test_parts_that_do_not_belong_together() -> None:
-    scheme = generalise(*scaled(3, 4, 0.25))
+    scheme = generalise(*scaled(3, 4, 0.25), SECONDS)
     assert scheme is not None
     (where, number), *rest = scheme.numbers
     assert isinstance(number, Given)
@@ -264,7 +268,7 @@ def test_random_chains_hold_at_all_sizes() -> None:
     source = random.Random(3)
     for number in range(12):
         state = random.Random(number)
-        scheme = generalise(*random_pair(state, (3, 4)))
+        scheme = generalise(*random_pair(state, (3, 4)), SECONDS)
         assert scheme is not None, number
         sizes = source.sample(range(2, 9), 2)
         assert scheme.covers(*random_pair(random.Random(number), sizes)), number

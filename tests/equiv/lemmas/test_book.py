@@ -40,7 +40,7 @@ def softmax(rows: int = 3, columns: int = 5, *, safe: bool) -> Graph:
 def general(left: Graph, right: Graph) -> SynthesisedRule:
     prover = Prover()
     assert prover.proves(left, right)
-    scheme = prover.generalise(left, right, 3.0)
+    scheme = prover.generalise(left, right, 60.0)
     assert scheme is not None
     return SynthesisedRule("rule 1", scheme, FOR_ALL_SIZES, (Lemma("lemma 1", left, right, "proved"),))
 
