@@ -33,4 +33,4 @@ def test_pieces_joined_in_another_order_are_found_among_the_steps_of_an_exchange
     (finding, *_) = verdict.findings
     assert finding.distributed is not None
     assert finding.distributed.line == 4
-    assert finding.suggestion == "swap the operands of concatenate at parallel.py:4"
+    assert finding.suggestion == "swap the operands of the concatenation at parallel.py:4"

@@ -26,8 +26,8 @@ def finding_of(pair: Pair, description: str) -> Finding:
 def test_a_missing_reduction_names_where_the_sum_is_computed_and_where_it_is_read() -> None:
     finding = finding_of(mlp(2), "all_reduce dropped")
     assert finding.kind == "missing_reduction"
-    assert "dot_general at sequential.py:10" in finding.message
-    assert "before add at parallel.py" in finding.message
+    assert "a partial sum of the matrix product at sequential.py:10" in finding.message
+    assert "before the add at parallel.py" in finding.message
     assert (str(finding.sequential), str(finding.distributed)) == ("sequential.py:10", "parallel.py:10")
     assert finding.found == 'Partial("sum")'
     assert finding.suggestion == "insert all_reduce over tp after parallel.py:10"
@@ -54,7 +54,7 @@ def test_a_gradient_that_is_left_partial() -> None:
         (mlp, "second term of a sum dropped", "missing_term", "add the results of"),
         (mlp, "all_reduce of kind sum made maximum", "wrong_collective", "a sum instead of a maximum"),
         (attention, "subtract reversed", "wrong_value", "swap the operands of"),
-        (attention, "constant of multiply made 2 times larger", "extra_operator", "leave out the multiply"),
+        (attention, "constant of multiply made 2 times larger", "extra_operator", "leave out the mul"),
         (attention, "reduce of kind maximum made minimum", "wrong_value", "like the one at"),
     ],
 )

@@ -65,7 +65,7 @@ def test_everything_is_in_the_page(failing: str) -> None:
         "1. missing reduction",
         "2. wrong value",
         "insert all_reduce over tp after parallel.py:122",
-        "Why no law fired",
+        "Why they are not related",
         "Counterexample",
         "Relation of every output",
         "floats are exact real numbers",

@@ -197,9 +197,17 @@ class Localiser:
 
     def _is_partial(self, lifted: Lifted, position: int) -> bool:
         """Whether a tensor is a sum over ranks; masked indices have open parts too, and nobody adds them up."""
-        if not lifted.graph.nodes[position].type.dtype.is_float:
+        if not lifted.graph.nodes[position].type.dtype.is_float or self._is_everywhere(lifted.values[position]):
             return False
         return any(a.parts for a in addends(self.value(lifted, position)))
+
+    def _is_everywhere(self, number: int) -> bool:
+        """Whether every rank has a tensor, so that it is no addend of which others have the rest."""
+        return len(self.ranks) > 1 and all(number in held for held in self._held)
+
+    @cached_property
+    def _held(self) -> list[frozenset[int]]:
+        return [frozenset(lifted.values) for lifted in self.ranks]
 
     def homes(self, lifted: Lifted, operands: Sequence[int]) -> list[int]:
         """The sequential nodes that compute what the operands are windows or parts of."""

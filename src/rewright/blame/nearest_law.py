@@ -28,7 +28,7 @@ def why_not(localiser: Localiser, rank: int, position: int | None) -> str:
         return ""
     node = at.lifted.graph.nodes[position]
     if isinstance(node.op, ops.Constant):
-        return "a constant is what it is: no law makes one number of another"
+        return "a constant is what it is"
     return at.open(node, position) or at.stopped(node) or at.nearest(node, position)
 
 
@@ -54,21 +54,21 @@ class _At:
                 return ""
             line, part = self.lifted.graph.nodes[found[0]].span, found[1]
             return (
-                f"the law of {node.op.name} takes whole tensors, and its operand from {line} is {part}; parts of a sum "
-                "pass through what is linear, and through nothing else"
+                f"the {node.op.spoken} needs whole tensors, and its operand from {line} is {part}; a partial sum "
+                "passes through what is linear, and through nothing else"
             )
         if isinstance(node.op, _MEETING):
-            return f"the law of {node.op.name} adds up what its members hold, and that is {told}"
-        return f"the law of {node.op.name} fired and gives {told}, which only a reduction over the ranks completes"
+            return f"the {node.op.spoken} adds up what its members hold, and that is {told}"
+        return f"the {node.op.spoken} gives {told}, which only a reduction over the ranks completes"
 
     def _part(self, value: Value | None) -> str:
         """Which part of a sum a value is; empty where it is none."""
         for addend in () if value is None else addends(value):
             for hole, region in addend.parts:
                 what = self.terms.label(hole)
-                kind = what.kind if isinstance(what, Fold) else "guarded tensor"
+                kind = what.kind if isinstance(what, Fold) else "masked tensor"
                 line = self._home(hole)
-                at = f" of {line}" if line else ""
+                at = f" of the {line}" if line else ""
                 return f"the {kind}{at} over {_ranges(region)} on rank {self.rank}{self._range_taken(hole)}"
         return ""
 
@@ -89,8 +89,8 @@ class _At:
             apply_law(self.lifter.algebra, node.op, values, types, node.type)
         except NotAView as error:
             reason = str(error)
-            said = "there is none" if reason == node.op.name else f"it needs what these operands do not have: {reason}"
-            return f"the law of {node.op.name} did not fire on rank {self.rank}: {said}"
+            needs = "" if reason == node.op.name else f": it needs what these operands do not have, {reason}"
+            return f"no law of the engine relates the {node.op.spoken} on rank {self.rank}{needs}"
         return ""
 
     def nearest(self, node: Node, position: int) -> str:
@@ -101,16 +101,16 @@ class _At:
         if strange is None:
             return self._known(node, found)
         best = self._most_alike(strange)
-        kind = f"the law of {node.op.name} fired, and gives a tensor that the sequential program does not have"
+        kind = f"the {node.op.spoken} gives a tensor that the sequential program does not have"
         if best is None:
             return f"{kind}, nor one like it"
         line = self.sequential.graph.nodes[best[0]].span
         pairs = zip(self.terms.children(best[1]), self.terms.children(strange), strict=True)
         differing = next(((a, b) for a, b in pairs if a != b), None)
         if differing is None:
-            return f"{kind}: the nearest one, at {line}, reads other elements of the same operands"
+            return f"{kind}: the nearest one, at {line}, uses other elements of the same operands"
         wanted, held = map(self._tensor, differing)
-        return f"{kind}: the nearest one, at {line}, reads {wanted} where this reads {held}"
+        return f"{kind}: the nearest one, at {line}, uses {wanted} where this rank uses {held}"
 
     def _most_alike(self, term: int) -> tuple[int, int] | None:
         """The sequential node and its term that share most operands with a term of the same kind."""
@@ -135,7 +135,7 @@ class _At:
             told.append(times + self._tensor(addend.term))
         more = f" and {len(found) - _MOST_BOXES} more" if len(found) > _MOST_BOXES else ""
         tensors = " and ".join(told) + more
-        return f"the law of {node.op.name} fired and gives what the sequential program has elsewhere: {tensors}"
+        return f"the {node.op.spoken} gives what the sequential program has elsewhere: {tensors}"
 
     def _home(self, term: int) -> str:
         """The sequential node that first computes a term, or the fold under it."""

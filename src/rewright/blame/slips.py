@@ -73,7 +73,7 @@ def _may_slip(graph: Graph, position: int) -> bool:
 
 def reordered(node: Node) -> Iterator[NamedReplacement]:
     if not isinstance(node.op, ops.Monoid) and node.operands != node.operands[::-1]:
-        yield f"swap the operands of {node.op.name} at {node.span}", in_reverse
+        yield f"swap the operands of the {node.op.spoken} at {node.span}", in_reverse
 
 
 def compared(node: Node) -> Iterator[NamedReplacement]:

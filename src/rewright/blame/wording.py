@@ -78,34 +78,38 @@ class Teller:
             case "missing":
                 reader = where(self._node(divergence.reader, rank))
                 instead = "" if divergence.other is None else where(self.nodes[divergence.other])
-                return "missing_operator", f"{reader} on rank {rank} reads the {instead}, and not the {own} of it"
+                read = f"the {instead}" if instead else "its operand"
+                return "missing_operator", f"on rank {rank} the {reader} reads {read} without the {own}"
             case "term":
                 term = "" if divergence.other is None else where(self.nodes[divergence.other])
-                return "missing_term", f"the {own} has the term {term}, which {there} on rank {rank} lacks"
+                return "missing_term", f"the {own} adds the {term}, and the {there} on rank {rank} does not"
             case "extra":
-                return "extra_operator", f"rank {rank} has the {own}, and {there} makes something else of it"
+                return "extra_operator", f"rank {rank} has the {own}, and the {there} makes something else of it"
             case "collective":
-                return "wrong_collective", f"{there} reads what is right, and does not give rank {rank} the {own}"
+                return "wrong_collective", f"the {there} reads what is right, and does not give rank {rank} the {own}"
             case "moved":
-                return "wrong_exchange", f"{there} is part of moving the {own} to other ranks, and it does not arrive"
+                return (
+                    "wrong_exchange",
+                    f"the {there} is part of moving the {own} to other ranks, and it does not arrive",
+                )
             case "constant":
-                values = f"{_number(node)}, and {_number(wanted)} in the sequential program"
+                values = f"{_number(node)}, and the sequential program has {_number(wanted)}"
                 return "wrong_constant", f"the constant of rank {rank} at {node.span} is {values}"
             case "input":
                 name = self.places.label(divergence.place)
                 placement = self.holding.program.inputs.get(str(name), "its equation")
                 return "wrong_shard", f"rank {rank} holds another part of {name} than {placement} says"
             case "operands":
-                return "wrong_value", f"rank {rank} computes {there} on the operands of the {own} in another order"
+                return "wrong_value", f"the {there} on rank {rank} takes the operands of the {own} in another order"
             case _:
-                how = differences(wanted, node) or "and the result is another"
-                return "wrong_value", f"rank {rank} computes {there} on the operands of the {own}, {how}"
+                how = differences(wanted, node) or "and gives another result"
+                return "wrong_value", f"the {there} on rank {rank} takes the operands of the {own}, {how}"
 
     def _never_reduced(self, position: int, place: Place, reader: str) -> Told:
         """A sum over ranks that is read, or returned, as if it had been added up."""
         source, origin = self.search.origin(position, place)
-        end = f"before {reader} reads it" if reader else "before it is returned"
-        message = f"the ranks hold addends of the {where(self.nodes[source])}, and nothing adds them up {end}"
+        end = f"before the {reader} reads it" if reader else "before it is returned"
+        message = f"each rank has a partial sum of the {where(self.nodes[source])}, and nothing adds them up {end}"
         wanted, held = self._belonging(source, origin), str(self.holding.holds(position, place))
         return Told("missing_reduction", message, wanted, held, source, 0, origin, (place, origin))
 
@@ -162,12 +166,12 @@ class Teller:
 def where(node: Node) -> str:
     if isinstance(node.op, ops.Input):
         return f"input {node.op.label}"
-    return f"{node.op.name} {'in' if node.span.scope else 'at'} {node.span}"
+    return f"{node.op.spoken} {'in' if node.span.scope else 'at'} {node.span}"
 
 
 def describe_node(node: Node) -> str:
     """A node by its operator and line."""
-    return f"{node.op.name} at {node.span}"
+    return f"{node.op.spoken} at {node.span}"
 
 
 _OF_SIZES = ("shape", "tensor", "start", "limit", "low", "high", "slice_sizes", "sizes", "groups")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -161,6 +162,41 @@ def _largest(left: Array, right: Array, scale: float, placement: Placement, rank
     runs = placement.runs[rank]
     index = tuple(int(global_indices(own)[i]) for own, i in zip(runs, local, strict=True))
     return Difference(index, float(left[local]), float(right[local]), float(gaps[local]), rank)
+
+
+def multiple(value: Array, locals_: Sequence[Array], mesh: Mesh, placement: Placement | None = None) -> float | None:
+    """The number by which the ranks hold a multiple of a tensor, the same in every element; None where there is none.
+
+    ``placement`` is how they hold it; by default the first without addends, then with them, that the shapes fit.
+    """
+    if value.dtype.kind != "f" or not value.size or not np.isfinite(value).all():
+        return None
+    shapes = [tensor.shape for tensor in locals_]
+    found = candidates(value.shape, shapes, mesh) if placement is None else [placement]
+    tried = (_multiple(value, locals_, p, mesh) for p in found if has_shapes(p, shapes))
+    factor = next((factor for factor in tried if factor is not None), None)
+    # Any number is a multiple of another one: of a single element only what counts ranks is told.
+    return None if factor is not None and value.size == 1 and not _counts_ranks(factor, mesh) else factor
+
+
+def _counts_ranks(factor: float, mesh: Mesh) -> bool:
+    """Whether a number, or its inverse, is one of ranks that divides all of them; minus one too."""
+    count = factor if abs(factor) >= 1 else 1 / factor if factor else 0.0
+    return count == -1.0 or (count > 1 and math.isclose(count, round(count)) and mesh.size % round(count) == 0)
+
+
+def _multiple(value: Array, locals_: Sequence[Array], placement: Placement, mesh: Mesh) -> float | None:
+    scale, factor = float(np.abs(value).max()), math.nan
+    for rank in range(mesh.size):
+        right, held = cut(value, placement.runs[rank]), added_up(locals_, placement, mesh, rank)
+        if not right.size or not np.isfinite(held).all():
+            return None
+        largest = np.unravel_index(int(np.argmax(np.abs(right))), right.shape)
+        if math.isnan(factor) and right[largest]:
+            factor = float(held[largest] / right[largest])
+        if math.isnan(factor) or np.abs(held - factor * right).max() > TOLERANCE * scale * max(abs(factor), 1.0):
+            return None
+    return float(f"{factor:.6g}")
 
 
 def fitting(value: Array, locals_: Sequence[Array], mesh: Mesh, floor: float = 0.0) -> Placement | None:

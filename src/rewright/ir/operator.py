@@ -36,6 +36,11 @@ class Operator(metaclass=OperatorClass):
     is_met: ClassVar[bool] = False
     """Whether other ranks take part in it, which wait for it where nothing reads what it gives."""
 
+    @property
+    def spoken(self) -> str:
+        """The noun by which reports call it, as its users do: ``"matrix product"``; its name where that is theirs."""
+        return self.name
+
     @abstractmethod
     def infer(self, operands: Sequence[TensorType]) -> TensorType:
         """The type of the result; raises TypeMismatch where operands and attributes do not fit."""

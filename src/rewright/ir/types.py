@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from rewright.ir.dims import Dim, Shape, SizeExpr, product
@@ -89,6 +89,11 @@ class SourceSpan:
     module_path: str = ""
     scope: str = ""
     backward: bool = field(default=False)
+
+    @property
+    def forward(self) -> SourceSpan:
+        """The place of the operator that a backward node belongs to."""
+        return replace(self, backward=False)
 
     def __str__(self) -> str:
         place = f"{self.file.rsplit('/', 1)[-1]}:{self.line}" if self.file else self.module_path or "unknown line"

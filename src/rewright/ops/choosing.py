@@ -24,6 +24,10 @@ class Compare(Homogeneous):
     name: ClassVar[str] = "compare"
     arity: ClassVar[int | None] = 2
 
+    @property
+    def spoken(self) -> str:
+        return "comparison"
+
     def infer(self, operands: Sequence[TensorType]) -> TensorType:
         first = self.check_operands(operands)
         check_same_dtype(self.name, operands)

@@ -46,6 +46,10 @@ class DotGeneral(TensorOperator):
     needs: ClassVar[str] = "it multiplies no zero by an infinity"
     arity: ClassVar[int | None] = 2
 
+    @property
+    def spoken(self) -> str:
+        return "matrix product"
+
     def infer(self, operands: Sequence[TensorType]) -> TensorType:
         check_count(self.name, operands, 2)
         left, right = operands

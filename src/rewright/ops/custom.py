@@ -32,6 +32,10 @@ class CustomCall(TensorOperator):
     """The target of memory that a collective writes, its operand, where it is read before anybody waited for that."""
 
     @property
+    def spoken(self) -> str:
+        return f"call of {self.target}"
+
+    @property
     def is_unspecified(self) -> bool:
         """Whether the result may be anything: memory that is read before it is written."""
         return self.target in (self.UNINITIALIZED, self.IN_FLIGHT)

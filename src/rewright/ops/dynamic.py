@@ -32,6 +32,10 @@ class DynamicSlice(TensorOperator):
     sizes: tuple[Dim, ...]
     name: ClassVar[str] = "dynamic_slice"
 
+    @property
+    def spoken(self) -> str:
+        return "slice"
+
     def infer(self, operands: Sequence[TensorType]) -> TensorType:
         operand = check_starts(self.name, operands, 1)
         if len(self.sizes) != operand.rank:
@@ -74,6 +78,10 @@ class DynamicUpdateSlice(Update):
     """x with a block replaced; operands (x, update, one scalar start per axis), starts moved as in dynamic_slice."""
 
     name: ClassVar[str] = "dynamic_update_slice"
+
+    @property
+    def spoken(self) -> str:
+        return "write to a slice"
 
     def infer(self, operands: Sequence[TensorType]) -> TensorType:
         operand = check_starts(self.name, operands, 2)

@@ -45,6 +45,11 @@ class Elementwise(TensorOperator):
         """The scalar function on operands of a dtype; None where there is no record of it, as for conversions."""
         return self.scalar if self.integer is None or dtype.is_float else self.integer
 
+    @property
+    def spoken(self) -> str:
+        torch = None if self.scalar is None else self.scalar.code.torch
+        return self.name if torch is None else torch.removeprefix("bitwise_")
+
     def infer(self, operands: Sequence[TensorType]) -> TensorType:
         first = self.check_operands(operands)
         check_same_dtype(self.name, operands)
@@ -158,6 +163,10 @@ class Convert(Linear):
     dtype: DType
     name: ClassVar[str] = "convert"
     arity: ClassVar[int | None] = 1
+
+    @property
+    def spoken(self) -> str:
+        return "cast"
 
     def infer(self, operands: Sequence[TensorType]) -> TensorType:
         return TensorType(self.check_operands(operands).shape, self.dtype)

@@ -47,6 +47,10 @@ class Gather(TensorOperator):
     name: ClassVar[str] = "gather"
     arity: ClassVar[int | None] = 2
 
+    @property
+    def spoken(self) -> str:
+        return "look-up"
+
     def infer(self, operands: Sequence[TensorType]) -> TensorType:
         check_count(self.name, operands, 2)
         operand, indices = operands

@@ -68,6 +68,10 @@ class BroadcastInDim(Lossless):
     dimensions: tuple[int, ...]
     name: ClassVar[str] = "broadcast_in_dim"
 
+    @property
+    def spoken(self) -> str:
+        return "broadcast"
+
     def infer(self, operands: Sequence[TensorType]) -> TensorType:
         check_count(self.name, operands, 1)
         check_sizes(self.name, self.shape)
@@ -350,6 +354,10 @@ class Concatenate(Layout):
     dimension: int
     name: ClassVar[str] = "concatenate"
 
+    @property
+    def spoken(self) -> str:
+        return "concatenation"
+
     def infer(self, operands: Sequence[TensorType]) -> TensorType:
         if not operands:
             raise TypeMismatch("concatenate needs at least one operand")
@@ -403,6 +411,10 @@ class Reverse(Rearrangement):
 
     dimensions: tuple[int, ...]
     name: ClassVar[str] = "reverse"
+
+    @property
+    def spoken(self) -> str:
+        return "flip"
 
     def infer(self, operands: Sequence[TensorType]) -> TensorType:
         check_count(self.name, operands, 1)

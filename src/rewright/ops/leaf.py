@@ -135,6 +135,10 @@ class Iota(Leaf):
     dimension: int
     name: ClassVar[str] = "iota"
 
+    @property
+    def spoken(self) -> str:
+        return "arange"
+
     def infer(self, operands: Sequence[TensorType]) -> TensorType:
         check_count(self.name, operands, 0)
         check_sizes(self.name, self.tensor.shape)

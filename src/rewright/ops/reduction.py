@@ -48,6 +48,10 @@ class Reduce(Combining):
     needs: ClassVar[str] = "it reduces neither an empty axis nor infinities of opposite signs"
     arity: ClassVar[int | None] = 1
 
+    @property
+    def spoken(self) -> str:
+        return {"and": "all", "or": "any"}.get(self.kind, self.kind)
+
     def infer(self, operands: Sequence[TensorType]) -> TensorType:
         check_count(self.name, operands, 1)
         operand = operands[0]
@@ -137,6 +141,10 @@ class ReduceWindow(Combining):
     accumulates: ClassVar[bool] = True
     needs: ClassVar[str] = "no window is empty and none holds infinities of opposite signs"
     arity: ClassVar[int | None] = 1
+
+    @property
+    def spoken(self) -> str:
+        return f"sliding {self.kind}"
 
     def infer(self, operands: Sequence[TensorType]) -> TensorType:
         check_count(self.name, operands, 1)

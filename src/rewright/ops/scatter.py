@@ -81,6 +81,10 @@ class Scatter(Update, Combining):
     accumulates: ClassVar[bool] = True
     arity: ClassVar[int | None] = 3
 
+    @property
+    def spoken(self) -> str:
+        return "write by index"
+
     def infer(self, operands: Sequence[TensorType]) -> TensorType:
         check_count(self.name, operands, 3)
         operand, indices, updates = operands

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+from rewright.blame.factors import describe_wrong
 from rewright.ir.graph import Graph
-from rewright.ir.placement import Placement, RankProgram
+from rewright.ir.placement import Mesh, Placement, RankProgram
 from rewright.refine.relations.given import Relations
 from rewright.refine.twin.twin import Twin, TwinResult
 
@@ -27,6 +28,8 @@ class Ran:
 
     result: TwinResult
     twin: Twin | None = None
+    counted: frozenset[str] | None = None
+    """The outputs that the verdict counts as wrong, where these are the values of a program with repairs."""
 
     @property
     def is_different(self) -> bool:
@@ -41,6 +44,14 @@ class Ran:
     def wrong_of(self, failed: Collection[str]) -> list[str]:
         """Those of outputs without a proof that values show to be wrong; all of them where values show none."""
         return self.known_wrong(failed) or list(failed)
+
+    def describe(self, outputs: Sequence[str], mesh: Mesh) -> str:
+        """Outputs that a place spoils, in a few words; without values that differ they are only not proved."""
+        names = [name for name in outputs if self.counted is None or name in self.counted] or list(outputs)
+        if self.is_different:
+            return describe_wrong(names, self.result.factors, mesh)
+        more = f" and {len(names) - 1} more outputs are" if len(names) > 1 else " is"
+        return f"{names[0]}{more} not proved"
 
     def expected_outputs(self, case: Case) -> dict[str, Placement]:
         """What is expected of the outputs, at the sizes of the twin."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal
 
+from rewright.blame.factors import describe_factor
 from rewright.frontends.validation.record import text_of, validation_note
 from rewright.ir.errors import ContradictoryRelations, RewrightError
 from rewright.ir.graph import Graph
@@ -416,12 +417,32 @@ def _after_failure(case: Case, values: _Values, proof: Proof, asked: _Asked, tol
     told.stats.seconds["explain"] = time.perf_counter() - started
     status: Status = "refuted" if twin.agrees is False else "unknown"
     if status == "refuted":
-        reason = f"{_said_of(ran.wrong_of(proof.failed), proof, 'wrong')}: {twin.reason}"
+        reason = _reason_of(case, proof, ran)
     else:
         reason = f"{_said_of(proof.failed, proof, 'not related')}; {twin.reason}"
     about = told.assumptions, _relate(proof, ran), found, (*told.notes, *more), told.stats, reason
     verdict = Verdict(status, Evidence.TESTED, *about, programs=(case.sequential, case.program))
     return _run(case, verdict) if asked.runs == "always" and twin.agrees is True else verdict
+
+
+def _reason_of(case: Case, proof: Proof, ran: Ran) -> str:
+    """What is wrong, in one sentence: how many outputs and by what, and which the ranks do not return."""
+    wrong = ran.wrong_of(proof.failed)
+    absent = [name for name in wrong if all(name not in graph.outputs for graph in case.program.graphs)]
+    told = f"the ranks do not return {', '.join(absent[:3])}{' and others' if absent[3:] else ''}" if absent else ""
+    held = [name for name in wrong if name not in absent]
+    if not held:
+        return told
+    factor = _common_factor(ran.result.factors, held)
+    what = "wrong" if factor is None else describe_factor(factor, case.program.mesh)
+    why = f": {ran.result.reason}" if factor is None and not absent else ""
+    return f"{_said_of(held, proof, what)}{why}{'; ' if told else ''}{told}"
+
+
+def _common_factor(factors: Mapping[str, float], wrong: Sequence[str]) -> float | None:
+    """The number by which all of some outputs are wrong, where it is one."""
+    found = {factors.get(name) for name in wrong}
+    return next(iter(found)) if len(found) == 1 else None
 
 
 def _relate(proof: Proof, ran: Ran) -> dict[str, OutputRelation]:

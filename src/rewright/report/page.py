@@ -89,7 +89,7 @@ def _finding(finding: Finding, key: str, number: int, drawing: str) -> str:
     if finding.also:
         rows.append(("Also in", escape(", ".join(finding.also))))
     if finding.why_not:
-        rows.append(("Why no law fired", escape(finding.why_not)))
+        rows.append(("Why they are not related", escape(finding.why_not)))
     if finding.counterexample is not None:
         rows += [
             (label.capitalize(), f"<code>{escape(text)}</code>")

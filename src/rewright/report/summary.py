@@ -44,7 +44,7 @@ def _details(claim: Claim, finding: Finding) -> list[str]:
         ("found", finding.found),
         ("repair (applied and checked again)", finding.suggestion or ""),
         ("also in", ", ".join(finding.also)),
-        ("why no law fired", finding.why_not),
+        ("why they are not related", finding.why_not),
     )
     lines += [f"- {label}: `{_code(text)}`" for label, text in rows if text]
     if finding.counterexample is not None:

@@ -66,7 +66,7 @@ def _print_finding(console: Console, number: int, finding: Finding, sides: Sides
     if finding.also:
         rows.append(("also in", Text(_few(finding.also))))
     if finding.why_not:
-        rows.append(("why not", Text(finding.why_not, "dim")))
+        rows.append(("why", Text(finding.why_not, "dim")))
     if finding.counterexample is not None:
         rows.extend((label, Text(text)) for label, text in counterexample_lines(finding.counterexample, sides=sides))
     _print_rows(console, "", rows)

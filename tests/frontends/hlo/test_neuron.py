@@ -58,9 +58,9 @@ def test_a_module_for_each_device_is_proved(shape: Shape, tmp_path: Path) -> Non
     [
         ("groups", "wrong_collective", "all_reduce"),
         ("offset", "missing_reduction", ""),
-        ("reduction", "missing_reduction", "addends of the dot_general"),
+        ("reduction", "missing_reduction", "a partial sum of the matrix product"),
         ("activation", "extra_operator", "gelu"),
-        ("cache", "missing_reduction", "dot_general"),
+        ("cache", "missing_reduction", "matrix product"),
         ("axis", "missing_reduction", "softmax"),
     ],
 )

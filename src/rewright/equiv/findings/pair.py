@@ -46,8 +46,8 @@ def explain_difference(
         f"{told.text}: {where}{values}",
         _span(mine),
         _span(theirs),
-        "" if mine is None or mine.op.name == theirs.op.name else mine.op.name,
-        "" if mine is not None and mine.op.name == theirs.op.name else theirs.op.name,
+        "" if mine is None or mine.op.name == theirs.op.name else mine.op.spoken,
+        "" if mine is not None and mine.op.name == theirs.op.name else theirs.op.spoken,
         suggestion,
         example,
     )

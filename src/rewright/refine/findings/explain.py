@@ -18,6 +18,8 @@ from rewright.ir.graph import NO_SPAN
 from rewright.ir.types import SourceSpan
 from rewright.refine.case import Case, Ran
 from rewright.refine.findings.cuts import Cut, cut_by_shapes, cut_by_values
+from rewright.refine.findings.labels import deciding_label
+from rewright.refine.findings.scales import GRADIENT, common_scale, loss_places, rescale_loss, scale_message
 from rewright.refine.findings.values import nearby, search_trial
 from rewright.refine.proof import Proof
 from rewright.refine.relations.unwritten import readings
@@ -49,14 +51,20 @@ class Spot:
 
 def spots_of(case: Case, proof: Proof, ran: Ran) -> list[Spot]:
     """The places where the programs part, as far as one run shows them, the most important first."""
+    label = _by_label(case, proof, ran)
+    if label is not None:
+        return [label]
     spots = list(_by_memory(case, proof, ran)) or list(_by_values(case, proof, ran))
     told = {name for spot in spots for name in spot.outputs}
     rest = [name for name in ran.wrong_of(proof.failed) if name not in told]
     spots.extend(_by_terms(case, proof, ran, rest)[:_MOST_PLACES])
     if spots and spots[0].is_end:
         spots = [*_by_values(case, proof, ran, guess=True)] or spots
+    scaled = _by_scale(case, proof, ran, spots)
+    if scaled is not None:
+        return [scaled]
     if spots and ran.is_different and ran.twin is not None and not spots[0].is_sure:
-        spots[0] = _at_slip(case, ran.twin, spots[0]) or spots[0]
+        spots[0] = _at_slip(case, ran, ran.twin, spots[0]) or spots[0]
     return spots
 
 
@@ -65,12 +73,23 @@ def _by_memory(case: Case, proof: Proof, ran: Ran) -> Iterator[Spot]:
     spoiled = [] if ran.twin is None else ran.twin.spoiled_outputs()
     outputs = tuple(name for name in _by_importance(proof.failed) if name in spoiled)
     for reading in readings(case.program, outputs)[:_MOST_PLACES] if outputs else ():
-        message = f"{reading} ({_wrong(outputs)})"
+        message = f"{reading} ({ran.describe(outputs, case.program.mesh)})"
         wanted, held = "what is written there", "what was there before, or a part of both"
         where = Where(None, reading.rank, reading.position)
         finding = Finding(reading.kind, message, None, reading.place, wanted, held, None, None, where=where)
         repair = reading.add_waits(case.program)
         yield Spot(finding, outputs, () if repair is None else (repair,), is_sure=True)
+
+
+def _by_label(case: Case, proof: Proof, ran: Ran) -> Spot | None:
+    """A label that only one of the programs leaves out, if they agree without it."""
+    label = deciding_label(case, ran)
+    if label is None:
+        return None
+    outputs = tuple(_by_importance(ran.wrong_of(proof.failed)))
+    message = f"{label.message} ({ran.describe(outputs, case.program.mesh)})"
+    finding = _finding(case, label.where, "ignored_label", message, "", "")
+    return Spot(finding, outputs, (), is_sure=True)
 
 
 def _by_values(case: Case, proof: Proof, ran: Ran, *, guess: bool = False) -> Iterator[Spot]:
@@ -105,9 +124,27 @@ def _spot_by_values(case: Case, ran: Ran, search: Search, found: Divergence, out
     sites = [dict(enumerate(place)) for place in told.places]
     repairs = chain(replacements(case.sequential, case.program, search, found), nearby(case, ran, sites, outputs))
     where = Where(told.position, told.rank, told.shown[told.rank])
-    finding = _finding(case, where, told.kind, f"{told.message} ({_wrong(outputs)})", wanted, told.found)
+    finding = _finding(
+        case, where, told.kind, f"{told.message} ({ran.describe(outputs, case.program.mesh)})", wanted, told.found
+    )
     sure = found.is_shown and found.cause != "moved"
     return Spot(finding, tuple(outputs), repairs, tuple(sites), sure, cut_by_values(case, search, found), found, search)
+
+
+def _by_scale(case: Case, proof: Proof, ran: Ran, spots: Sequence[Spot]) -> Spot | None:
+    """The loss, where all gradients are wrong by one number and no line of the forward program was found for it."""
+    held = next((spot.finding.distributed for spot in spots if spot.is_sure), None)
+    factor = common_scale(case, proof, ran)
+    where = None if factor is None or (held is not None and not held.backward) else loss_places(case)
+    if factor is None or where is None:
+        return None
+    outputs = [name for name in ran.wrong_of(proof.failed) if name.startswith(GRADIENT)]
+    message = scale_message(case, factor, where, outputs)
+    wanted, found = "the scale of the loss on one device", f"{factor} times that"
+    finding = _finding(case, where, "wrong_scale", message, wanted, found)
+    assert finding.distributed is not None
+    finding = replace(finding, distributed=finding.distributed.forward)
+    return Spot(finding, tuple(outputs), rescale_loss(case.program, factor, where, outputs), is_sure=True)
 
 
 def _placed_otherwise(spot: Spot, relation: OutputRelation) -> Spot:
@@ -170,7 +207,7 @@ def _spot_by_terms(
     if partial:
         kind, held = "missing_reduction", 'Partial("sum")'
     where, wanted = Where(shown.counterpart, shown.rank, shown.position), relation.expected or "Replicate()"
-    finding = _finding(case, where, kind, f"{message} ({_wrong(outputs)})", wanted, held)
+    finding = _finding(case, where, kind, f"{message} ({ran.describe(outputs, case.program.mesh)})", wanted, held)
     sites = [site_of(case.program, place.rank, place.position) for place in (origin, parting) if place is not None]
     cut = cut_by_shapes(case, parting.counterpart, sites[-1])
     return Spot(
@@ -186,7 +223,7 @@ def _finding(case: Case, where: Where, kind: str, message: str, expected: str, f
     return Finding(kind, message, None if wanted == NO_SPAN else wanted, held, expected, found, None, None, where=where)
 
 
-def _at_slip(case: Case, twin: Twin, spot: Spot) -> Spot | None:
+def _at_slip(case: Case, ran: Ran, twin: Twin, spot: Spot) -> Spot | None:
     """The finding at a bound that is off by one, or at another slip, where a small change makes the outputs right."""
     tried = ((edit, edit.apply(twin.program)) for edit in slips(case.program, spot.sites))
     fitting = islice(((edit, small) for edit, small in tried if small is not None), _MOST_SLIPS)
@@ -195,7 +232,7 @@ def _at_slip(case: Case, twin: Twin, spot: Spot) -> Spot | None:
         return None
     rank, position = min(found.site.items())
     node = case.program.graphs[rank].nodes[position]
-    what = f"constant {node.op.values[0]}" if isinstance(node.op, ops.Constant) else node.op.name
+    what = f"constant {node.op.values[0]}" if isinstance(node.op, ops.Constant) else node.op.spoken
     where = "all ranks" if len(found.site) == len(case.program.graphs) else f"rank {rank}"
     if isinstance(node.op, ops.Concatenate):
         said = "wrong_value", f"joins its operands in the wrong order on {where}", "every element in its place", ""
@@ -203,19 +240,11 @@ def _at_slip(case: Case, twin: Twin, spot: Spot) -> Spot | None:
         held = "an index at the edge of a shard on no rank, or on two"
         said = "off_by_one", f"is off by one on {where}", "every index on one rank", held
     kind, wrong, expected, held = said
-    message = f"the {what} at {node.span} {wrong} ({_wrong(spot.outputs)})"
+    message = f"the {what} at {node.span} {wrong} ({ran.describe(spot.outputs, case.program.mesh)})"
     at = replace(spot.finding.where, rank=rank, distributed=position)
     finding = replace(spot.finding, kind=kind, message=message, distributed=node.span, where=at)
     finding = replace(finding, expected=expected, found=held)
     return Spot(finding, spot.outputs, apply_edits(case.program, [found]), (found.site,), True)
-
-
-def _wrong(outputs: Sequence[str]) -> str:
-    """The outputs that a place spoils, in a few words."""
-    if len(outputs) == 1:
-        return f"{outputs[0]} is wrong"
-    more = len(outputs) - 1
-    return f"{outputs[0]} and {more} more output{'s' if more > 1 else ''} are wrong"
 
 
 def _by_importance(failed: Sequence[str]) -> list[str]:

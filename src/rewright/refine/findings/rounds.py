@@ -27,6 +27,8 @@ from rewright.refine.running import compare, conclude_from_values, smallest
 from rewright.refine.verdict import Finding
 
 _MOST_ROUNDS = 12
+_CAUSES = ("wrong_scale", "ignored_label")
+"""Findings that say why the programs differ; where the proof stops is a consequence."""
 _ONLY_OTHERS = ("missing", "term")
 """Causes where the tensor at the place is right for other readers: it cannot be replaced."""
 
@@ -52,7 +54,7 @@ def findings(
         locate: whether the place where values part is looked for; else only the outputs are told.
     """
     found: list[Finding] = []
-    original = case
+    original, counted = case, frozenset(ran.wrong_of(proof.failed))
     for _ in range(_MOST_ROUNDS):
         spots = spots_of(case, proof, ran) if locate or not ran.is_different else []
         here = _findings(case, proof, ran, spots)
@@ -74,7 +76,7 @@ def findings(
         case, proof = step.case, step.proof
         if not proof.failed:
             return _merge(found, []), _notes(found)
-        ran = conclude_from_values(case, compare(case), proof)
+        ran = replace(conclude_from_values(case, compare(case), proof), counted=counted)
     return _merge(found, []), (*_notes(found), f"the search ended after {_MOST_ROUNDS} failures; mend these first")
 
 
@@ -157,7 +159,8 @@ def _findings(case: Case, proof: Proof, ran: Ran, spots: Sequence[Spot]) -> list
     localiser = Localiser(proof.lifter, proof.sequential, proof.ranks)
     places = [spot.finding.where for spot in spots]
     whys = [why_not(localiser, where.rank, where.distributed) for where in places]
-    found = [replace(spot.finding, why_not=why) for spot, why in zip(spots, whys, strict=True)]
+    told = [replace(spot.finding, why_not=why) for spot, why in zip(spots, whys, strict=True)]
+    found = [spot.finding if spot.finding.kind in _CAUSES else one for spot, one in zip(spots, told, strict=True)]
     if not ran.is_different:
         found = [replace(finding, kind="not_proved") for finding in found]
     told = {name for spot in spots for name in spot.outputs}

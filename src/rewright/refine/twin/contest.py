@@ -322,4 +322,4 @@ def _condition(graph: Graph, position: int) -> str:
 
 def _name(graph: Graph, position: int) -> str:
     node = graph.nodes[position]
-    return f"`{node.op.name}` at {node.span}"
+    return f"the {node.op.spoken} at {node.span}"

@@ -12,7 +12,7 @@ import numpy as np
 from rewright import ops
 from rewright.analysis.meetings import Schedule, match_collectives
 from rewright.interp.adversarial import Draws, plan_draws
-from rewright.interp.placing import Difference, closest, compare, fitting, largest_gap, local_inputs
+from rewright.interp.placing import Difference, closest, compare, fitting, largest_gap, local_inputs, multiple
 from rewright.interp.ranks import run, run_ranks
 from rewright.interp.trial import Execution, Trial
 from rewright.ir.errors import RewrightError
@@ -48,6 +48,8 @@ class TwinResult:
     counterexample: Counterexample | None = None
     placements: dict[str, Placement | None] = field(default_factory=dict[str, "Placement | None"])
     """By output: the expected placement where one was given and holds, else the one that fits the values."""
+    factors: dict[str, float] = field(default_factory=dict[str, float])
+    """By wrong output that is the right one times a number: that number."""
 
 
 @dataclass(frozen=True)
@@ -196,6 +198,7 @@ class Twin:
         """Whether the ranks hold outputs in one run; placements are at the sizes of the twin."""
         placements: dict[str, Placement | None] = {}
         wrong: dict[str, tuple[Difference | None, str]] = {}
+        factors: dict[str, float] = {}
         worst = 0.0
         rounding = _rounding(self.sequential, trial)
         for name in trial.sequential.outputs if outputs is None else outputs:
@@ -213,13 +216,15 @@ class Twin:
             worst = max(worst, difference.relative if difference else 0.0)
             if why:
                 wrong[name] = difference, why
+                factor = None if stop_early else _factor(name, trial, owners, expected.get(name))
+                factors |= {} if factor is None else {name: factor}
         if not wrong:
             return TwinResult(True, "all outputs agree", largest_error=worst, placements=placements)
         name = next((name for name, (difference, _) in wrong.items() if difference), next(iter(wrong)))
         difference, why = wrong[name]
         apart = difference and (difference.sequential, difference.distributed)
         example = difference and apart and Counterexample.of(trial.inputs, name, difference.index, apart, seed)
-        return TwinResult(False, why, 0, worst, tuple(wrong), example, placements)
+        return TwinResult(False, why, 0, worst, tuple(wrong), example, placements, factors)
 
     def _place(
         self, name: str, trial: Trial, expected: Placement | None, owners: Holders, rounding: Callable[[], float]
@@ -245,6 +250,13 @@ class Twin:
         else:
             difference = closest(value, held, mesh)
         return None, difference, f"output {name!r} fits no placement"
+
+
+def _factor(name: str, trial: Trial, owners: Holders, expected: Placement | None) -> float | None:
+    """The number by which the ranks hold a multiple of an output, where it is one."""
+    held = [trial.ranks[rank].outputs[name] for rank in owners.ranks]
+    asked = None if expected is None else owners.restrict(expected)
+    return multiple(trial.sequential.outputs[name], held, owners.mesh, asked)
 
 
 def _everywhere(placement: Placement | None, owners: Holders) -> Placement | None:

@@ -50,7 +50,7 @@ def _lines(node: Node, output: str | None) -> list[str]:
     elif (value := ops.splat(node.op)) is not None:
         title = f"constant {value:g}"
     else:
-        title = node.op.name
+        title = node.op.spoken
     if output is not None:
         title = f"{title} = {output}"
     place = f"{node.span.file.rsplit('/', 1)[-1]}:{node.span.line}" if node.span.file else ""
