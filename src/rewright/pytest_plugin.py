@@ -42,6 +42,8 @@ def assert_refines(
     backward: bool = False,
     budget: float | None = None,
     audit: bool | None = None,
+    allow_vacuous: bool = False,
+    require_collectives: bool = False,
 ) -> Verdict:
     """Assert that the ranks compute what the sequential program computes, and return the verdict.
 
@@ -55,15 +57,19 @@ def assert_refines(
         backward: capture the gradients too.
         budget: seconds after which the claim fails as unknown.
         audit: have the independent checker confirm the proof, which it does for small programs anyway.
+        allow_vacuous: take a proof that says nothing of a plan as one.
+        require_collectives: take a proof about ranks that call no collective for one that says nothing.
 
-    Raises NotProved, with the report of ``rewright refine`` as its message, where the verdict is refuted or unknown,
+    Raises NotProved, with the report of ``rewright refine`` as its message, for every other verdict than *proved*,
     and RewrightError for programs that cannot be compared.
     """
     __tracebackhide__ = True
     from rewright.refine import refine
 
     left = _program(sequential, backward)
-    verdict = refine(left, _ranks(distributed, mesh, backward), relations, expect, budget, audit=audit)
+    ranks = _ranks(distributed, mesh, backward)
+    content = {"allow_vacuous": allow_vacuous, "require_collectives": require_collectives}
+    verdict = refine(left, ranks, relations, expect, budget, audit=audit, **content)
     if verdict.status != "proved":
         raise NotProved(_report(verdict), verdict)
     return verdict

@@ -174,6 +174,6 @@ def test_where_nothing_is_distributed_nothing_is_proved() -> None:
     sequential = rw.capture(nn.Linear(4, 4), (torch.zeros(2, 4),))
     ranks = rw.capture_ranks(parallel, {"tp": 2})
     verdict = rw.refine(sequential, ranks)
-    assert verdict.status == "unknown"
+    assert verdict.status == "vacuous"
     assert "nothing is distributed over 2 ranks" in verdict.reason
     assert rw.refine(sequential, ranks, {"*": "Replicate()"}).status == "proved"

@@ -27,7 +27,7 @@ from rewright.proof.container import check_name
 from rewright.refine.verdict import Verdict
 from rewright.report import Claim, document, draw_finding, print_verdict
 
-STATUS = {"proved": 0, "refuted": 1, "unknown": 2}
+STATUS = {"proved": 0, "refuted": 1, "unknown": 2, "vacuous": 4}
 
 Mesh = Annotated[str | None, typer.Option(metavar="AXES", help="Mesh of ranks: tp=8, or dp=2,tp=4.")]
 Backward = Annotated[bool, typer.Option("--backward", help="Capture the gradients of the loss too.")]
@@ -62,6 +62,12 @@ def refine(
     explain: Annotated[
         bool, typer.Option("--explain/--no-explain", help="Look for the line and a repair where values differ, or not.")
     ] = True,
+    allow_vacuous: Annotated[
+        bool, typer.Option("--allow-vacuous", help="Take a proof that says nothing of a plan as proved.")
+    ] = False,
+    require_collectives: Annotated[
+        bool, typer.Option("--require-collectives", help="A proof about ranks that call no collective says nothing.")
+    ] = False,
     as_json: Json = False,
     html: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the report as one HTML file.")] = None,
     junit: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the report as JUnit XML.")] = None,
@@ -73,8 +79,10 @@ def refine(
 ) -> int:
     """Prove or refute that ranks compute what one program does.
 
-    Exit status: 0 proved, 1 refuted, 2 unknown, 3 usage or input error.
+    Exit status: 0 proved, 1 refuted, 2 unknown, 3 usage or input error, 4 vacuous: proved, and of nothing.
     """
+    if allow_vacuous and require_collectives:
+        raise RewrightError("--allow-vacuous and --require-collectives contradict each other; give one of them")
     if budget is not None and not budget > 0:
         raise RewrightError(f"--budget {budget:g} is no time; give a number of seconds above zero")
     outputs = Outputs(html, junit, sarif, summary)
@@ -85,7 +93,11 @@ def refine(
         check_matrix([name for name, value in given_too.items() if value is not None])
         from rewright.cli.matrix.command import Options, run_matrix
 
-        return run_matrix(matrix, Options(executor, jobs, cache, budget, confirm, as_json), outputs)
+        return run_matrix(
+            matrix,
+            Options(executor, jobs, cache, budget, confirm, as_json, allow_vacuous, require_collectives),
+            outputs,
+        )
     if executor != "local" or cache is not None:
         raise RewrightError("--executor and --cache are for many claims; give them with --matrix")
     if sequential is None or not distributed:
@@ -103,7 +115,8 @@ def refine(
         needed = {name: what for name, what in given.relations.items() if name not in unread(left)}
         check_relations(relations, needed, tensors(left, left.inputs), right.mesh, "input")
         check_relations(relations, given.expect, tensors(left, left.outputs), right.mesh, "output")
-    verdict = prove(left, right, given, budget, progress, confirm, explain)
+    content = {"allow_vacuous": allow_vacuous, "require_collectives": require_collectives}
+    verdict = prove(left, right, given, budget, progress, confirm, explain=explain, **content)
     written = save(verdict, certificate, progress) if certificate is not None else None
     name = f"{Path(sequential).name} and {Path(distributed[0]).name}"
     drawings = tuple(draw_finding(verdict, f, alone=False) or "" for f in verdict.findings) if outputs.draws else ()
@@ -246,9 +259,9 @@ def prove(
     budget: float | None,
     progress: Progress,
     confirm: bool | None,
-    explain: bool = True,
+    **how: bool,
 ) -> Verdict:
-    """The verdict, with the seconds of what was done before among its phases."""
+    """The verdict, with the seconds of what was done before among its phases; ``how`` is what ``refine`` takes."""
     from rewright.refine import refine as run_refine
 
     before = dict(progress.seconds)
@@ -260,7 +273,7 @@ def prove(
             expect=given.expect or None,
             budget=budget,
             audit=confirm,
-            explain=explain,
+            **how,
         )
     seconds = {**before, **verdict.stats.seconds}
     return replace(verdict, stats=replace(verdict.stats, seconds=seconds))
@@ -268,7 +281,7 @@ def prove(
 
 def save(verdict: Verdict, path: Path, progress: Progress) -> Path | None:
     """Write the certificate of a verdict that is proved; where it was written. Raises RewrightError."""
-    if verdict.status != "proved":
+    if verdict.status not in ("proved", "vacuous"):
         return None
     with progress.phase("certificate", f"writing {path}"):
         certificate = verdict.certificate

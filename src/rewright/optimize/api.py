@@ -85,6 +85,11 @@ class Optimized:
     entry: Entry | None = None
     """Where it was remembered from; then there is no plan, and what was said of it is in files."""
 
+    def __repr__(self) -> str:
+        """What it is and what it runs, in a line: graphs and tables are for their own attributes."""
+        kernels, others = self.counts
+        return f"Optimized({self.status}: {kernels} kernels, {others} operators of a library; runs {self.runs})"
+
     @property
     def certificate(self) -> Any:
         """The certificate that the plan's graph is the program, where there is one: as a whole, or in pieces."""

@@ -32,9 +32,12 @@ class _CallablePackage(ModuleType):
         *,
         audit: bool | None = None,
         explain: bool = True,
+        allow_vacuous: bool = False,
+        require_collectives: bool = False,
     ) -> Verdict:
         """See :func:`rewright.refine.engine.refine`."""
-        return refine(sequential, distributed, relations, expect, budget, audit=audit, explain=explain)
+        content = {"allow_vacuous": allow_vacuous, "require_collectives": require_collectives}
+        return refine(sequential, distributed, relations, expect, budget, audit=audit, explain=explain, **content)
 
 
 sys.modules[__name__].__class__ = _CallablePackage

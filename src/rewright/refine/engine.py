@@ -35,7 +35,6 @@ from rewright.refine.objections import Run, challenge_verdict
 from rewright.refine.proof import Proof
 from rewright.refine.relations.buffers import with_buffers
 from rewright.refine.relations.counting import notes_of_counts
-from rewright.refine.relations.distribution import with_distribution
 from rewright.refine.relations.equations import tensors_of
 from rewright.refine.relations.given import Given, Relations
 from rewright.refine.relations.known import complete_relations, input_relations, output_expectations
@@ -44,6 +43,7 @@ from rewright.refine.relations.numbered import align_names
 from rewright.refine.relations.numbered import unpaired_notes as told_of
 from rewright.refine.relations.solving import reads
 from rewright.refine.relations.unwritten import made_of_memory
+from rewright.refine.relations.vacuity import judge_content
 from rewright.refine.rewriting.drafts import Draft
 from rewright.refine.running import compare, conclude_from_values
 from rewright.refine.verdict import Evidence, Finding, OutputRelation, Pairing, Stats, Status, Verdict
@@ -64,6 +64,8 @@ def refine(
     *,
     audit: bool | None = None,
     explain: bool = True,
+    allow_vacuous: bool = False,
+    require_collectives: bool = False,
 ) -> Verdict:
     """Whether the ranks together compute what the sequential program computes, and how their outputs relate.
 
@@ -79,9 +81,13 @@ def refine(
             ``AUDITED`` nodes together are audited where it is not said.
         explain: where values differ, look for the first place and for a repair, which takes most of the time of a
             refutation. It makes no difference to the status.
+        allow_vacuous: take a proof that says nothing of a plan, of ranks that each do all the work for example, as
+            ``proved``.
+        require_collectives: take a proof about ranks of which none calls a collective for one that says nothing.
 
     Returns:
-        The verdict: ``proved``, ``refuted`` with a counterexample, or ``unknown`` with the reason.
+        The verdict: ``proved``, ``vacuous`` for a proof that says nothing, ``refuted`` with a counterexample, or
+        ``unknown`` with the reason.
 
     Raises:
         RewrightError: for inputs that do not fit together, and for a program that is no graph.
@@ -96,10 +102,11 @@ def refine(
     verdict = verdict.about_captures(validation_note(captures), text_of(captures))
     if verdict.status != "proved":
         return verdict
-    if not relations and not expect:
-        verdict = with_distribution(verdict, sequential, program)
     verdict = replace(verdict, notes=(*verdict.notes, *notes_of_counts(sequential, graphs)))
-    return with_buffers(verdict, sequential, program, relations)
+    verdict = with_buffers(verdict, sequential, program, relations)
+    if allow_vacuous:
+        return verdict
+    return judge_content(verdict, sequential, program, relations, collectives=require_collectives)
 
 
 def is_audited(sequential: Graph, program: RankProgram, asked: bool | None) -> bool:

@@ -14,7 +14,8 @@ from rewright.ir.types import SourceSpan
 from rewright.ops.base import Array
 from rewright.proof.certificate import Certificate
 
-Status = Literal["proved", "refuted", "unknown"]
+Status = Literal["proved", "vacuous", "refuted", "unknown"]
+"""``vacuous``: proved, and of nothing: of ranks that share no work, for example."""
 
 
 @total_ordering
@@ -49,10 +50,14 @@ class Evidence(Enum):
 _WORTH = {
     ("proved", Evidence.PROVED): " and audited",
     ("proved", Evidence.TESTED): " by the engine (not audited; --audit checks it independently)",
+    ("vacuous", Evidence.PROVED): " (equal, and it says nothing of a plan; --allow-vacuous takes it as proved)",
+    ("vacuous", Evidence.TESTED): " (equal, and it says nothing of a plan; --allow-vacuous takes it as proved)",
 }
 _BASIS = {
     ("proved", Evidence.PROVED): "The engine found a proof, and the independent checker confirmed it.",
     ("proved", Evidence.TESTED): "The engine found a proof. The independent checker was not asked; --audit asks it.",
+    ("vacuous", Evidence.PROVED): "The programs are equal, which the independent checker confirmed; it says nothing.",
+    ("vacuous", Evidence.TESTED): "The engine found the programs equal, and that says nothing.",
     ("refuted", Evidence.PROVED): "The programs themselves show it, whatever the values are.",
     ("refuted", Evidence.TESTED): "Both programs were run on the inputs below, and their values differ.",
     ("unknown", Evidence.TESTED): "There is no proof, and no run that shows a difference.",

@@ -25,7 +25,7 @@ class Claim:
 
     @property
     def status(self) -> str:
-        """``"proved"``, ``"refuted"``, ``"unknown"`` or ``"error"``."""
+        """``"proved"``, ``"vacuous"``, ``"refuted"``, ``"unknown"`` or ``"error"``."""
         return "error" if self.error else self.verdict.status
 
 
@@ -36,7 +36,7 @@ def read_verdict(found: Mapping[str, Any]) -> Verdict:
     """
     try:
         status = found["status"]
-        if status not in ("proved", "refuted", "unknown"):
+        if status not in ("proved", "vacuous", "refuted", "unknown"):
             raise ValueError(status)
         stats = found["stats"]
         return Verdict(

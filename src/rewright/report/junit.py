@@ -20,7 +20,7 @@ def junit(claims: Sequence[Claim], suite: str = "rewright") -> str:
     counts = {
         "tests": str(len(claims)),
         "failures": str(sum(claim.status == "refuted" for claim in claims)),
-        "errors": str(sum(claim.status in ("unknown", "error") for claim in claims)),
+        "errors": str(sum(claim.status in ("unknown", "vacuous", "error") for claim in claims)),
         "time": f"{sum(claim.seconds for claim in claims):.3f}",
     }
     root = ElementTree.Element("testsuites", {"name": suite, **counts})

@@ -75,7 +75,7 @@ def _claim(claim: Claim, number: int, many: bool) -> str:
 
 
 def _badge(status: str) -> str:
-    marks = {"proved": "✓", "refuted": "✗", "unknown": "?", "error": "!"}
+    marks = {"proved": "✓", "refuted": "✗", "unknown": "?", "vacuous": "?", "error": "!"}
     return f'<span class="badge {status}"><span aria-hidden="true">{marks[status]}</span> {status}</span>'
 
 

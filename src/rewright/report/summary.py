@@ -9,7 +9,7 @@ from rewright.report.claim import Claim
 from rewright.report.source import line_text, place
 from rewright.report.terminal import counterexample_lines, headline
 
-_MARKS = {"proved": "✅", "refuted": "❌", "unknown": "❔", "error": "⚠️"}
+_MARKS = {"proved": "✅", "refuted": "❌", "unknown": "❔", "vacuous": "❔", "error": "⚠️"}
 _MOST = 20
 
 

@@ -12,7 +12,7 @@ from rewright.refine.verdict import Counterexample, Finding, Stats, Verdict
 from rewright.report.grouping import Family, families
 from rewright.report.source import line_text, place
 
-_STYLES = {"proved": "bold green", "refuted": "bold red", "unknown": "bold yellow"}
+_STYLES = {"proved": "bold green", "refuted": "bold red", "unknown": "bold yellow", "vacuous": "bold yellow"}
 _SHOWN_FINDINGS = 10
 _SHOWN_OUTPUTS = 40
 _SHOWN_INPUTS = 4
@@ -47,6 +47,7 @@ def headline(verdict: Verdict, title: str = "") -> str:
         or {
             "proved": "the distributed program computes what the sequential one computes",
             "refuted": "the distributed program computes something else",
+            "vacuous": "the programs are equal, and that says nothing",
             "unknown": "not shown, and not shown to be wrong",
         }[verdict.status]
     )

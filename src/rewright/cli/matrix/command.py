@@ -22,9 +22,15 @@ from rewright.report import Claim, print_verdict, read_verdict
 from rewright.report.terminal import headline
 from rewright.workers import Failure, run_all, workers_named
 
-_STATUS = {"proved": 0, "refuted": 1, "unknown": 2, "error": 3}
-_SEVERITY = ("error", "refuted", "unknown", "proved")
-_COLOURS = {"proved": "bold green", "refuted": "bold red", "unknown": "bold yellow", "error": "bold red"}
+_STATUS = {"proved": 0, "refuted": 1, "unknown": 2, "error": 3, "vacuous": 4}
+_SEVERITY = ("error", "refuted", "unknown", "vacuous", "proved")
+_COLOURS = {
+    "proved": "bold green",
+    "refuted": "bold red",
+    "unknown": "bold yellow",
+    "vacuous": "bold yellow",
+    "error": "bold red",
+}
 
 
 @dataclass(frozen=True)
@@ -37,6 +43,8 @@ class Options:
     budget: float | None = None
     audit: bool | None = None
     as_json: bool = False
+    allow_vacuous: bool = False
+    require_collectives: bool = False
 
 
 def run_matrix(path: Path, options: Options, outputs: Outputs) -> int:
@@ -75,7 +83,8 @@ def claim_of(outcome: Outcome) -> Claim:
 def _with(task: Task, options: Options) -> Task:
     cache = "" if options.cache is None else str(options.cache.resolve())
     budget = task.budget if task.budget is not None else options.budget
-    return replace(task, cache=cache, budget=budget, audit=options.audit)
+    content = {"allow_vacuous": options.allow_vacuous, "require_collectives": options.require_collectives}
+    return replace(task, cache=cache, budget=budget, audit=options.audit, **content)
 
 
 def _show(tasks: list[Task], outcomes: Iterable[tuple[Task, Outcome | Failure]]) -> Iterator[Outcome]:
@@ -100,7 +109,7 @@ def _end(ordered: list[tuple[Claim, Outcome]]) -> None:
     """The report: what is not proved in full, then a line for each claim."""
     console = Console()
     for claim, _ in ordered:
-        if claim.status in ("refuted", "unknown"):
+        if claim.status in ("refuted", "unknown", "vacuous"):
             print_verdict(claim.verdict, console, claim.name)
             console.print()
     for claim, outcome in ordered:

@@ -34,6 +34,7 @@ def claim_key(task: Task, sequential: Graph, program: RankProgram, given: Relati
         "expect": given.expect,
         "budget": task.budget,
         "audit": task.audit,
+        "content": [task.allow_vacuous, task.require_collectives],
     }
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 

@@ -39,6 +39,8 @@ class Task:
     symbolic: tuple[str, ...] = ()
     budget: float | None = None
     audit: bool | None = None
+    allow_vacuous: bool = False
+    require_collectives: bool = False
     cache: str = ""
     """The folder with what was proved before; empty for none."""
 

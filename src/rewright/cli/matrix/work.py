@@ -88,7 +88,8 @@ def _verdict(
     audits: bool,
 ) -> Verdict:
     relations, expect = given.relations or None, given.expect or None
-    verdict = refine(sequential, program, relations, expect, task.budget, audit=False)
+    content = {"allow_vacuous": task.allow_vacuous, "require_collectives": task.require_collectives}
+    verdict = refine(sequential, program, relations, expect, task.budget, audit=False, **content)
     if audits and verdict.status == "proved" and verdict.programs is not None:
         return audit_verdict(verdict, *verdict.programs, lemmas)
     return verdict

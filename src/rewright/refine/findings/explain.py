@@ -18,7 +18,7 @@ from rewright.ir.graph import NO_SPAN
 from rewright.ir.types import SourceSpan
 from rewright.refine.case import Case, Ran
 from rewright.refine.findings.cuts import Cut, cut_by_shapes, cut_by_values
-from rewright.refine.findings.labels import deciding_label
+from rewright.refine.findings.labels import Label, deciding_label
 from rewright.refine.findings.scales import GRADIENT, common_scale, loss_places, rescale_loss, scale_message
 from rewright.refine.findings.values import nearby, search_trial
 from rewright.refine.proof import Proof
@@ -51,9 +51,17 @@ class Spot:
 
 def spots_of(case: Case, proof: Proof, ran: Ran) -> list[Spot]:
     """The places where the programs part, as far as one run shows them, the most important first."""
-    label = _by_label(case, proof, ran)
-    if label is not None:
-        return [label]
+    label = deciding_label(case, ran)
+    if label is not None and label.how:
+        return [_at_label(case, proof, ran, label)]
+    spots = _spots_of(case, proof, ran)
+    if label is not None and spots:
+        first = spots[0].finding
+        spots[0] = replace(spots[0], finding=replace(first, message=f"{first.message}; {label.text}"))
+    return spots
+
+
+def _spots_of(case: Case, proof: Proof, ran: Ran) -> list[Spot]:
     spots = list(_by_memory(case, proof, ran)) or list(_by_values(case, proof, ran))
     told = {name for spot in spots for name in spot.outputs}
     rest = [name for name in ran.wrong_of(proof.failed) if name not in told]
@@ -81,15 +89,11 @@ def _by_memory(case: Case, proof: Proof, ran: Ran) -> Iterator[Spot]:
         yield Spot(finding, outputs, () if repair is None else (repair,), is_sure=True)
 
 
-def _by_label(case: Case, proof: Proof, ran: Ran) -> Spot | None:
-    """A label that only one of the programs leaves out, if they agree without it."""
-    label = deciding_label(case, ran)
-    if label is None:
-        return None
+def _at_label(case: Case, proof: Proof, ran: Ran, label: Label) -> Spot:
+    """A label that only one of the programs leaves out."""
     outputs = tuple(_by_importance(ran.wrong_of(proof.failed)))
     message = f"{label.message} ({ran.describe(outputs, case.program.mesh)})"
-    finding = _finding(case, label.where, "ignored_label", message, "", "")
-    return Spot(finding, outputs, (), is_sure=True)
+    return Spot(_finding(case, label.where, "ignored_label", message, "", ""), outputs, (), is_sure=True)
 
 
 def _by_values(case: Case, proof: Proof, ran: Ran, *, guess: bool = False) -> Iterator[Spot]:
@@ -184,20 +188,20 @@ def _spot_by_terms(
     if parting.is_end and "Partial" not in relation.placement:
         origin, partial = None, False
         message = (
-            f"no operator was found that is wrong by itself on the way to {what}: all that it is made of is also in "
-            "the sequential program, so that a factor is wrong, or what is added to what"
+            f"no operator was found that is wrong by itself on the way to the {what}: all that it is made of is "
+            "also in the sequential program, so that a factor is wrong, or what is added to what"
         )
     elif mail is not None and not partial:
-        message = f"rank {parting.rank} computes {what}, and the sequential program has no such result"
+        message = f"rank {parting.rank} computes the {what}, and the sequential program has no such result"
     elif origin is not None:
         read = f"the sum at {origin.node.span}, which nothing adds up before"
-        message = f"rank {parting.rank} computes {what} from {read}"
+        message = f"rank {parting.rank} computes the {what} from {read}"
     elif parting.partial and partial:
-        message = f"rank {parting.rank} computes {what} from a sum over ranks that nothing adds up before"
+        message = f"rank {parting.rank} computes the {what} from a sum over ranks that nothing adds up before"
     elif partial:
         message = f"the sum at {parting.node.span} is never added up over the ranks"
     else:
-        message = f"rank {parting.rank} computes {what} from tensors that are right, and its result is not"
+        message = f"rank {parting.rank} computes the {what} from tensors that are right, and its result is not"
     if mail is not None:
         receiving, sender, sending = mail
         message += f"; it is made of what rank {sender} sent at {sending.span} and rank {parting.rank} received at "

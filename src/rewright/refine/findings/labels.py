@@ -21,10 +21,16 @@ _LEAST_TRIALS = 4
 class Label:
     """A value of an integer input at which two programs part, and the nodes that tell."""
 
-    name: str
-    value: int
-    message: str
+    text: str
+    """That the programs agree but where the input holds the value."""
+    how: str
+    """Which side leaves these elements out; empty where that is not all that differs."""
     where: Where
+
+    @property
+    def message(self) -> str:
+        """All of it in one sentence."""
+        return f"{self.text}: {self.how}"
 
 
 def deciding_label(case: Case, ran: Ran) -> Label | None:
@@ -69,8 +75,8 @@ def _told(case: Case, name: str, value: int) -> Label | None:
             span = rank.nodes[tests[1] or 0].span.forward
             how = f"the ranks leave these elements out ({span}), and one device does not"
         case _:
-            how = "the two treat these elements differently"
-    return Label(name, value, f"the programs agree but where {name} is {value}: {how}", where)
+            how = ""
+    return Label(f"the programs agree but where {name} is {value}", how, where)
 
 
 def _test(graph: Graph, name: str, value: int) -> int | None:

@@ -18,7 +18,7 @@ ELEMENTS = {
     DType.I16: "int16_t",
     DType.I8: "int8_t",
     DType.U8: "uint8_t",
-    DType.BOOL: "bool",
+    DType.BOOL: "truth_t",
 }
 """How elements of a dtype lie in memory."""
 FUNCTIONS = (

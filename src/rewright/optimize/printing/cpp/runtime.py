@@ -23,6 +23,7 @@ _ELEMENTS = r"""
 // ---- element types -------------------------------------------------------------------------------------------
 typedef _Float16 half_t;
 struct bfloat_t { uint16_t bits; };
+struct truth_t { uint8_t byte; };  // of bool g++ makes no vectors
 INLINED float value(float x) { return x; }
 INLINED double value(double x) { return x; }
 INLINED float value(half_t x) { return (float)x; }
@@ -32,11 +33,12 @@ INLINED long value(int32_t x) { return x; }
 INLINED long value(int16_t x) { return x; }
 INLINED long value(int8_t x) { return x; }
 INLINED long value(uint8_t x) { return x; }
-INLINED bool value(bool x) { return x; }
+INLINED bool value(truth_t x) { return x.byte != 0; }
 template <class T> INLINED void put(T& to, double x) { to = (T)x; }
 template <class T> INLINED void put(T& to, float x) { to = (T)x; }
 template <class T> INLINED void put(T& to, long x) { to = (T)x; }
 template <class T> INLINED void put(T& to, bool x) { to = (T)x; }
+template <class T> INLINED void put(truth_t& to, T x) { to.byte = x != 0; }
 INLINED void put(bfloat_t& to, float x) {
   uint32_t b; memcpy(&b, &x, 4);
   to.bits = (b & 0x7fffffff) > 0x7f800000 ? 0x7fc0 : (uint16_t)((b + 0x7fff + ((b >> 16) & 1)) >> 16);
