@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from rewright.optimize.kernel import Kernel, Running, Store, Sweep
 from rewright.optimize.online.update import Estimate
 from rewright.optimize.scalars.expressions import Expression, Table, walk
-from rewright.optimize.scalars.values import Chosen, index_conditions, specialise, vanishes
+from rewright.optimize.scalars.values import Chosen, index_conditions, read_conditions, specialise, vanishes
 
 Test = tuple[tuple[int, bool], ...]
 """Conditions, by number, and the values that they have everywhere in a tile."""
@@ -47,6 +47,8 @@ class Variants:
     mixed: Work
     taken: Mapping[Test, tuple[Expression, ...]]
     """What each of these takes to be finite where its conditions have these values."""
+    read: tuple[tuple[Expression, bool, tuple[Expression, ...]], ...]
+    """Conditions on what is read, the value with which they leave nothing of a tile, and what is finite then."""
 
 
 def work(table: Table, sweep: Sweep) -> Work:
@@ -91,6 +93,10 @@ def variants(table: Table, sweep: Sweep) -> Variants:
                 finite = []
                 special.append(((number, value), _under(table, whole, {condition: value}, finite)))
                 taken[((number, value),)] = tuple(finite)
+    masks = () if counted else (c for c in read_conditions(whole.values()) if sweep.lane.name in c.free)
+    read = [
+        (mask, value, *found) for mask in masks for value in (False, True) for found in _left(table, whole, mask, value)
+    ]
     if special and (skip or len(conditions) > 1):
         special = []  # one condition at a time, so that code does not multiply
     plain = None
@@ -98,7 +104,14 @@ def variants(table: Table, sweep: Sweep) -> Variants:
         finite = []
         plain = (tuple(unmasked), _under(table, whole, {conditions[n]: v for n, v in unmasked}, finite))
         taken[plain[0]] = tuple(finite)
-    return Variants(conditions, tuple(skip), tuple(special), plain, whole, taken)
+    return Variants(conditions, tuple(skip), tuple(special), plain, whole, taken, tuple(read[:1]))
+
+
+def _left(table: Table, whole: Work, mask: Expression, value: bool) -> list[tuple[tuple[Expression, ...]]]:
+    """What is taken to be finite where a mask that has a value everywhere leaves nothing; empty where it leaves some."""
+    finite: list[Expression] = []
+    gone = all(vanishes(table, _kind(r), body, {mask: value}, finite) for r, body in whole.bodies)
+    return [(tuple(finite),)] if gone else []
 
 
 def _kind(running: Running) -> str:

@@ -40,11 +40,40 @@ def index_conditions(values: Iterable[Expression]) -> list[Expression]:
     return list(found.values())
 
 
+def read_conditions(values: Iterable[Expression]) -> list[Expression]:
+    """The largest conditions in expressions that are comparisons of what is read and of indices."""
+    found = {e.number: e for value in values for e in _largest(value) if not _of_indices(e) and e.free}
+    return list(found.values())
+
+
+def _largest(value: Expression) -> list[Expression]:
+    """The largest conditions in an expression that need nothing but comparisons."""
+    found: list[Expression] = []
+    seen: set[int] = set()
+    stack = [value]
+    while stack:
+        e = stack.pop()
+        if e.number in seen:
+            continue
+        seen.add(e.number)
+        if e.dtype is DType.BOOL and all(_is_test(x) or _is_read(x) for x in walk(e)):
+            found.append(e)
+        else:
+            stack.extend(e.arguments)
+    return found
+
+
 def _of_indices(e: Expression) -> bool:
-    return all(
-        x.op in ("at_least_zero", "is_zero", "and", "or", "not", "index", "constant") or x.op.startswith("convert_")
-        for x in walk(e)
-    )
+    return all(map(_is_test, walk(e)))
+
+
+def _is_read(x: Expression) -> bool:
+    return x.op == "load" or x.op.startswith("compare_")
+
+
+def _is_test(x: Expression) -> bool:
+    tests = ("at_least_zero", "is_zero", "and", "or", "not", "index", "constant")
+    return x.op in tests or x.op.startswith("convert_")
 
 
 Chosen = Mapping[Expression, bool]

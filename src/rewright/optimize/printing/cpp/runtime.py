@@ -38,7 +38,10 @@ template <class T> INLINED void put(T& to, double x) { to = (T)x; }
 template <class T> INLINED void put(T& to, float x) { to = (T)x; }
 template <class T> INLINED void put(T& to, long x) { to = (T)x; }
 template <class T> INLINED void put(T& to, bool x) { to = (T)x; }
-template <class T> INLINED void put(truth_t& to, T x) { to.byte = x != 0; }
+INLINED void put(truth_t& to, bool x) { to.byte = x; }
+INLINED void put(truth_t& to, long x) { to.byte = x != 0; }
+INLINED void put(truth_t& to, float x) { to.byte = x != 0; }
+INLINED void put(truth_t& to, double x) { to.byte = x != 0; }
 INLINED void put(bfloat_t& to, float x) {
   uint32_t b; memcpy(&b, &x, 4);
   to.bits = (b & 0x7fffffff) > 0x7f800000 ? 0x7fc0 : (uint16_t)((b + 0x7fff + ((b >> 16) & 1)) >> 16);

@@ -14,7 +14,14 @@ from rewright.optimize.printing.arguments import arguments
 from rewright.optimize.printing.loops.context import BEGIN, COLUMNS, FIRST, ROW, ROWS, Context, Tiling, padded_size
 from rewright.optimize.printing.loops.interchange import interchanged, runs_across
 from rewright.optimize.printing.loops.packing import pack_left
-from rewright.optimize.printing.loops.rows import bind_state, enter_row, simpler, tile_condition
+from rewright.optimize.printing.loops.rows import (
+    all_of_tile,
+    bind_state,
+    enter_row,
+    finite_too,
+    simpler,
+    tile_condition,
+)
 from rewright.optimize.printing.loops.scopes import Scope
 from rewright.optimize.printing.loops.states import settle, start
 from rewright.optimize.printing.loops.tile import lowered_tile
@@ -104,6 +111,8 @@ def _sweep(k: Context, sweep: Sweep) -> None:
             for number, condition in enumerate(found.conditions):
                 tile.add(Let(f"known{number}", tile_condition(condition, bounds), DType.I32))
         _skip(k, tile, sweep, found)
+        if sweep.products:
+            _skip_by_data(k, tile, sweep, found)
         tile.add(*_cases(k, tile, sweep, found, lanes, left))
         _stop(k, tile, sweep)
     block.add(Loop("begin", whole(sweep.lane.size), tile.body, step=whole(lanes)))
@@ -129,6 +138,17 @@ def _skip(k: Context, tile: Scope, sweep: Sweep, found: Variants) -> None:
     some = [test for test in tests if test is not None]
     if some:
         tile.add(If(fold_left("or", some), (Leave("continue"),), note="the mask absorbs the whole tile"))
+
+
+def _skip_by_data(k: Context, tile: Scope, sweep: Sweep, found: Variants) -> None:
+    """Leave a tile of which a mask that is read leaves nothing, before its products."""
+    for mask, absorbs, taken in found.read:
+        empty = Name(k.scopes.fresh("empty"))
+        tile.add(Let(empty.text, whole(1), DType.I32, changes=True))
+        tile.add(*all_of_tile(k, sweep, mask, empty, absorbs))
+        test = finite_too(k, tile, sweep, call("to_bool", empty), taken)
+        if test is not None:
+            tile.add(If(test, (Leave("continue"),), note="the mask, as it was read, absorbs the whole tile"))
 
 
 def _cases(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from rewright.ir.types import DType
 from rewright.optimize.kernel import Running, Sweep
@@ -92,10 +92,15 @@ def simpler(k: Context, tile: Scope, sweep: Sweep, test: Test, taken: Iterable[E
 
     None where that is not known before the tile is computed.
     """
+    known = fold_left("and", [equal(Name(f"known{n}"), whole(int(v))) for n, v in test])
+    return finite_too(k, tile, sweep, known, taken)
+
+
+def finite_too(k: Context, tile: Scope, sweep: Sweep, known: Scalar, taken: Iterable[Expression]) -> Scalar | None:
+    """Whether something holds, and what is taken to be finite then is so; None where the tile itself has to tell."""
     values = needs(k.graph, k.table, k.kernel, sweep, taken)
     if values is None:
         return None
-    known = fold_left("and", [equal(Name(f"known{n}"), whole(int(v))) for n, v in test])
     if not values:
         return known
     flag = Name(k.scopes.fresh("simpler"))
@@ -110,6 +115,18 @@ def simpler(k: Context, tile: Scope, sweep: Sweep, test: Test, taken: Iterable[E
 
 def _check(k: Context, sweep: Sweep, e: Expression, flag: Name) -> tuple[Statement, ...]:
     """Unset a flag where a value of a row, or of an element of the lane, is not finite."""
+    return _over_tile(k, sweep, e, flag, lambda: call("is_bounded", value(k, e), dtype=k.real))
+
+
+def all_of_tile(k: Context, sweep: Sweep, mask: Expression, flag: Name, wanted: bool) -> tuple[Statement, ...]:
+    """Unset a flag where a condition has another value than the wanted one."""
+    return _over_tile(k, sweep, mask, flag, lambda: value(k, mask) if wanted else call("not_bool", value(k, mask)))
+
+
+def _over_tile(
+    k: Context, sweep: Sweep, e: Expression, flag: Name, test: Callable[[], Scalar]
+) -> tuple[Statement, ...]:
+    """Loops over what a value depends on, which unset a flag where a test of it fails."""
     with k.scopes.block(k.kernel.row.name, sweep.lane.name) as inner:
         has_rows = k.kernel.row.name in e.free or any(contains(e, r.value) for r in k.done)
         has_lanes = sweep.lane.name in e.free
@@ -117,7 +134,7 @@ def _check(k: Context, sweep: Sweep, e: Expression, flag: Name) -> tuple[Stateme
             enter_row(k, inner)
         if has_lanes:
             inner.add(Let(sweep.lane.name, total(BEGIN, COLUMN), DType.I64))
-        inner.add(Combine("and", flag, call("flag", call("is_bounded", value(k, e), dtype=k.real))))
+        inner.add(Combine("and", flag, call("flag", test())))
     body = inner.body
     if has_lanes:
         body = (Loop("c", COLUMNS, body, reductions=None if has_rows else (("and", flag.text),)),)
