@@ -65,11 +65,10 @@ class _At:
         """Which part of a sum a value is; empty where it is none."""
         for addend in () if value is None else addends(value):
             for hole, region in addend.parts:
-                what = self.terms.label(hole)
-                kind = what.kind if isinstance(what, Fold) else "masked tensor"
-                line = self._home(hole)
-                at = f" of the {line}" if line else ""
-                return f"the {kind}{at} over {_ranges(region)} on rank {self.rank}{self._range_taken(hole)}"
+                label, line = self.terms.label(hole), self._home(hole)
+                kind = label.kind if isinstance(label, Fold) else "masked tensor"
+                what = line if line.startswith(f"{kind} ") else f"{kind} of the {line}" if line else kind
+                return f"the {what} over {_ranges(region)} on rank {self.rank}{self._range_taken(hole)}"
         return ""
 
     def _range_taken(self, hole: int) -> str:

@@ -93,6 +93,8 @@ class Teller:
                     f"the {there} is part of moving the {own} to other ranks, and it does not arrive",
                 )
             case "constant":
+                if ops.splat(node.op) is None:
+                    return "wrong_constant", f"the numbers of rank {rank} at {node.span} are others than on one device"
                 values = f"{_number(node)}, and the sequential program has {_number(wanted)}"
                 return "wrong_constant", f"the constant of rank {rank} at {node.span} is {values}"
             case "input":
@@ -109,7 +111,9 @@ class Teller:
         """A sum over ranks that is read, or returned, as if it had been added up."""
         source, origin = self.search.origin(position, place)
         end = f"before the {reader} reads it" if reader else "before it is returned"
-        message = f"each rank has a partial sum of the {where(self.nodes[source])}, and nothing adds them up {end}"
+        summed = where(self.nodes[source])
+        partial = f"partial {summed}" if summed.startswith("sum ") else f"partial sum of the {summed}"
+        message = f"each rank has a {partial}, and nothing adds them up {end}"
         wanted, held = self._belonging(source, origin), str(self.holding.holds(position, place))
         return Told("missing_reduction", message, wanted, held, source, 0, origin, (place, origin))
 

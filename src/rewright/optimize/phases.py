@@ -108,7 +108,7 @@ def variants(table: Table, sweep: Sweep) -> Variants:
 
 
 def _left(table: Table, whole: Work, mask: Expression, value: bool) -> list[tuple[tuple[Expression, ...]]]:
-    """What is taken to be finite where a mask that has a value everywhere leaves nothing; empty where it leaves some."""
+    """What is taken to be finite where a mask with one value everywhere leaves nothing; empty where it leaves some."""
     finite: list[Expression] = []
     gone = all(vanishes(table, _kind(r), body, {mask: value}, finite) for r, body in whole.bodies)
     return [(tuple(finite),)] if gone else []

@@ -466,7 +466,9 @@ def _relate(proof: Proof, ran: Ran) -> dict[str, OutputRelation]:
 def _said_of(names: Sequence[str], proof: Proof, what: str) -> str:
     if len(names) == 1:
         return f"the output {names[0]} is {what}"
-    return f"{len(names)} of {len(proof.relations)} outputs are {what}, {names[0]} first"
+    many = len(proof.relations)
+    count = f"all {many}" if len(names) == many else f"{len(names)} of {many}"
+    return f"{count} outputs are {what}, {names[0]} first"
 
 
 def _check(sequential: Graph, program: RankProgram) -> None:

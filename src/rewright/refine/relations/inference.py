@@ -43,20 +43,33 @@ def decide(
     inferred: Inferred,
     expected: Mapping[str, Placement],
 ) -> dict[str, Placement]:
-    """The first combination of placements under which execution of both programs agrees, else the simplest one."""
-    if inferred.is_open:
-        for chosen in islice(inferred.combinations(), _MOST_CHOICES):
-            if _agrees(sequential, replace(program, inputs={**stated, **chosen}), expected):
-                return chosen
-    return inferred.first
+    """The first combination of placements under which execution of both programs agrees most, and the simplest first.
+
+    Of programs that never agree that is the one with the most right outputs, where an output that is right up to a factor
+    is half right: what is wrong is then found with the placements that were meant.
+    """
+    best, chosen = -1.0, inferred.first
+    for tried in islice(inferred.combinations(), _MOST_CHOICES) if inferred.is_open else ():
+        right = _share(sequential, replace(program, inputs={**stated, **tried}), expected)
+        if right == 1.0:
+            return tried
+        if right > best:
+            best, chosen = right, tried
+    return chosen
 
 
-def _agrees(sequential: Graph, program: RankProgram, expected: Mapping[str, Placement]) -> bool:
+def _share(sequential: Graph, program: RankProgram, expected: Mapping[str, Placement]) -> float:
+    """The share of the outputs that are right."""
     try:
         twin = make_twin(sequential, program)
     except (RewrightError, CollectiveMismatch):
-        return False
-    return not isinstance(twin, Unsupported) and twin.compare(expect=dict(expected)).agrees is True
+        return -1.0
+    if isinstance(twin, Unsupported):
+        return -1.0
+    found, count = twin.compare(expect=dict(expected)), len(sequential.outputs)
+    if found.agrees is not False:
+        return 1.0 if found.agrees else -1.0
+    return min(1 - (len(found.wrong_outputs) - 0.5 * len(found.factors)) / count, 1 - 1 / (4 * count))
 
 
 def note(inferred: Mapping[str, Placement], *, confirmed: bool) -> tuple[str, ...]:
