@@ -51,6 +51,8 @@ from rewright.refine.verdict import Evidence, Finding, OutputRelation, Pairing, 
 _Programs = tuple[Graph, RankProgram]
 Runs = Literal["always", "failed", "never"]
 """Which programs are run on values: all of them, those without a proof, or none."""
+_UNNAMED = "output"
+"""What captures call the result of a program that gives it no name."""
 AUDITED = 40_000
 """Programs of so many nodes are audited unless somebody says no: whether they are does not depend on the machine."""
 
@@ -442,8 +444,14 @@ def _reason_of(case: Case, proof: Proof, ran: Ran) -> str:
         return told
     factor = _common_factor(ran.result.factors, held)
     what = "wrong" if factor is None else describe_factor(factor, case.program.mesh)
-    why = f": {ran.result.reason}" if factor is None and not absent else ""
+    why = f": {_of_it(held[0], ran.result.reason)}" if factor is None and not absent else ""
     return f"{_said_of(held, proof, what)}{why}{'; ' if told else ''}{told}"
+
+
+def _of_it(name: str, reason: str) -> str:
+    """A reason that begins with the name of an output, after a sentence that has the name already."""
+    start = next((s for s in (f"output {name!r} ", f"{name} ") if reason.startswith(s)), "")
+    return f"it {reason.removeprefix(start)}" if start else reason
 
 
 def _common_factor(factors: Mapping[str, float], wrong: Sequence[str]) -> float | None:
@@ -465,7 +473,7 @@ def _relate(proof: Proof, ran: Ran) -> dict[str, OutputRelation]:
 
 def _said_of(names: Sequence[str], proof: Proof, what: str) -> str:
     if len(names) == 1:
-        return f"the output {names[0]} is {what}"
+        return f"the output{'' if names[0] == _UNNAMED else f' {names[0]}'} is {what}"
     many = len(proof.relations)
     count = f"all {many}" if len(names) == many else f"{len(names)} of {many}"
     return f"{count} outputs are {what}, {names[0]} first"
