@@ -19,4 +19,9 @@ def start(workers: Iterable[multiprocessing.process.BaseProcess]) -> None:
             worker.start()
 
 
-__all__ = ["start"]
+def is_refused(error: Exception) -> bool:
+    """Whether PyTorch refused a backward pass in the copy of a process that has run one, as builds for CUDA do."""
+    return "Autograd-and-Fork" in str(error)
+
+
+__all__ = ["is_refused", "start"]

@@ -194,6 +194,10 @@ class TracedGroup(_ProcessGroup):
         """The name that the backend is registered under."""
         return BACKEND
 
+    def _get_backend(self, device: object) -> TracedGroup:
+        """The backend for a device, which PyTorch asks whether it joins messages: the group itself, and it does not."""
+        return self
+
     def members(self) -> list[int]:
         """The global ranks of the group."""
         return dist.get_process_group_ranks(self)

@@ -112,7 +112,11 @@ def capture_ranks(
         if fitted is not None:
             return _assemble(fitted, axes, checked())
     if jobs > 1 and axes.size > 1:
-        return _assemble(*_fork(one, checked, axes, jobs))
+        try:
+            return _assemble(*_fork(one, checked, axes, jobs))
+        except CaptureError as error:
+            if not forks.is_refused(error):
+                raise
     lowered = [one(rank) for rank in range(axes.size)]
     return _assemble(lowered, axes, checked())
 

@@ -44,7 +44,7 @@ def is_watched() -> str:
         return "a transform of functions is active"
     if _ad._current_level >= 0:
         return "forward gradients are recorded"
-    is_traced = _C._get_tracing_state() is not None or _torch.fx._symbolic_trace._is_fx_tracing_flag
+    is_traced = _C._get_tracing_state() is not None or _torch.fx._symbolic_trace.is_fx_symbolic_tracing()
     return "the program is traced" if is_traced else ""
 
 

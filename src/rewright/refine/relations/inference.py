@@ -45,8 +45,8 @@ def decide(
 ) -> dict[str, Placement]:
     """The first combination of placements under which execution of both programs agrees most, and the simplest first.
 
-    Of programs that never agree that is the one with the most right outputs, where an output that is right up to a factor
-    is half right: what is wrong is then found with the placements that were meant.
+    Of programs that never agree that is the one with the most right outputs, where one that is right up to a factor is
+    half right: what is wrong is then found with the placements that were meant.
     """
     best, chosen = -1.0, inferred.first
     for tried in islice(inferred.combinations(), _MOST_CHOICES) if inferred.is_open else ():

@@ -15,17 +15,23 @@ class Definitions(dict[Any, Callable[..., Any]]):
     """Functions by the overload that they define."""
 
     def define(self, *names: str) -> Callable[[_Function], _Function]:
-        """Enter a function as that of some overloads of ATen, ``median.dim``."""
+        """Enter a function as that of some overloads of ATen, ``median.dim``; this PyTorch need not have them all."""
 
         def enter(function: _Function) -> _Function:
             for name in names:
-                packet, overload = name.split(".")
-                target: Any = getattr(getattr(torch.ops.aten, packet), overload)
+                target = overload(name)
                 assert target not in self, name
-                self[target] = function
+                if target is not None:
+                    self[target] = function
             return function
 
         return enter
+
+
+def overload(name: str) -> Any:
+    """An overload of ATen by its name, ``median.dim``; None where this version of PyTorch has no such operator."""
+    packet, kind = name.split(".")
+    return getattr(getattr(torch.ops.aten, packet, None), kind, None)
 
 
 def axis_of(x: torch.Tensor, dim: int) -> int:

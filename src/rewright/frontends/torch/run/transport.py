@@ -29,6 +29,12 @@ Work = Callable[[int, Ask], Result]
 """What a rank does: called with its number and with the way to ask the others."""
 
 
+_NO_BACKWARD = (
+    "this process has run a backward pass, and PyTorch runs none in copies of it; capture these ranks first, in a "
+    "process of its own, or with ranks='threads'"
+)
+
+
 class _Cancelled(BaseException):
     """Unwinds a rank that waits in vain, past every handler of the program."""
 
@@ -65,7 +71,7 @@ def as_threads(work: Work[Result], size: int) -> list[Result]:
 
 def _handle(board: Switchboard, rank: int, outcome: _Outcome, results: dict[int, Any]) -> Sequence[Answer]:
     if isinstance(outcome, _Failed):
-        raise outcome.error
+        raise CaptureError(_NO_BACKWARD) if forks.is_refused(outcome.error) else outcome.error
     if isinstance(outcome, _Done):
         results[rank] = outcome.result
         return []
