@@ -167,7 +167,17 @@ class Teller:
         return ""
 
 
+UNNAMED = "output"
+"""What captures call the result of a program that gives it no name."""
+
+
+def describe_output(name: str) -> str:
+    """An output in a sentence: ``the output``, or ``output loss``."""
+    return "the output" if name == UNNAMED else f"output {name}"
+
+
 def where(node: Node) -> str:
+    """A node by its operator and line, or by its name."""
     if isinstance(node.op, ops.Input):
         return f"input {node.op.label}"
     return f"{node.op.spoken} {'in' if node.span.scope else 'at'} {node.span}"

@@ -36,6 +36,7 @@ Ranks = Annotated[
     str, typer.Option("--ranks", metavar="HOW", help="traced, or run together on real tensors: threads, processes.")
 ]
 AllRanks = Annotated[bool, typer.Option("--all-ranks", help="Capture every rank of a mesh, however large.")]
+Watch = Annotated[bool, typer.Option("--watch", help="Run again whenever a file of the working folder changes.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the report as JSON on stdout.")]
 
 
@@ -68,6 +69,7 @@ def refine(
     require_collectives: Annotated[
         bool, typer.Option("--require-collectives", help="A proof about ranks that call no collective says nothing.")
     ] = False,
+    watch: Watch = False,
     as_json: Json = False,
     html: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the report as one HTML file.")] = None,
     junit: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the report as JUnit XML.")] = None,
@@ -81,6 +83,7 @@ def refine(
 
     Exit status: 0 proved, 1 refuted, 2 unknown, 3 usage or input error, 4 vacuous: proved, and of nothing.
     """
+    assert not watch, "the command line runs itself again and again"
     if allow_vacuous and require_collectives:
         raise RewrightError("--allow-vacuous and --require-collectives contradict each other; give one of them")
     if budget is not None and not budget > 0:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from rewright.cli.commands import STATUS, Json, Mesh, Symbolic, options, save
+from rewright.cli.commands import STATUS, Json, Mesh, Symbolic, Watch, options, save
 from rewright.cli.programs import Source, check_target
 from rewright.cli.progress import Progress
 from rewright.cli.relations import read_map
@@ -37,12 +37,14 @@ def equiv(
     certificate: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the proof to this .json.gz.")] = None,
     lemmas: Annotated[Path | None, typer.Option(metavar="FILE", help="Keep what was proved in this .json.")] = None,
     config_sweep: Annotated[bool, typer.Option("--config-sweep", help="Change one field at a time.")] = False,
+    watch: Watch = False,
     as_json: Json = False,
 ) -> int:
     """Prove or refute that two implementations are equal.
 
     Exit status: 0 proved, 1 refuted, 2 unknown, 3 usage or input error.
     """
+    assert not watch, "the command line runs itself again and again"
     if budget is not None and not budget > 0:
         raise RewrightError(f"--budget {budget:g} is no time; give a number of seconds above zero")
     for path in (certificate, lemmas):

@@ -8,13 +8,15 @@ import traceback
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Annotated, cast
+from typing import Annotated, Any, cast
 
 import typer
 from rich.console import Console
 from rich.text import Text
 
 from rewright import __version__
+from rewright.cli.settings import settings
+from rewright.cli.watching import WATCH, watch
 from rewright.ir.errors import RewrightError
 
 PROVED, REFUTED, UNKNOWN, USAGE = 0, 1, 2, 3
@@ -55,6 +57,7 @@ VERBS = {
     "doctor": Verb("rewright.cli.doctor:doctor", "Say what is installed here, and what each command still needs."),
 }
 """The commands in the order of the help. What a command imports is imported when it is called."""
+_WATCHED = ("refine", "equiv")
 _TYPED = ("COMP_WORDS", "_TYPER_COMPLETE_ARGS")
 """The variables in which shells hand over the words to complete."""
 
@@ -74,13 +77,18 @@ def build_app(called: Collection[str] = tuple(VERBS)) -> typer.Typer:
         if name not in called:
             app.command(name, help=verb.about)(_nothing)
             continue
-        module, _, attribute = verb.place.partition(":")
-        found = getattr(import_module(module), attribute)
+        found = _found(verb)
         if verb.is_group:
             app.add_typer(found(), name=name)
         else:
             app.command(name)(found)
     return app
+
+
+def _found(verb: Verb) -> Any:
+    """What is at the place of a command: its function, or what builds its application."""
+    module, _, attribute = verb.place.partition(":")
+    return getattr(import_module(module), attribute)
 
 
 def _print_version(asked: bool) -> None:
@@ -110,8 +118,14 @@ def _words(arguments: Sequence[str]) -> set[str]:
 def run(arguments: Sequence[str]) -> int:
     """Run the command line and return its exit status."""
     try:
-        status = build_app(_words(arguments))(
-            args=list(arguments) or ["--help"], prog_name="rewright", standalone_mode=False
+        app = build_app(_words(arguments))
+        verb = next((text for text in arguments if not text.startswith("-")), "")
+        if WATCH in arguments and verb in _WATCHED and not {"--help", "-h"} & set(arguments):
+            return watch(arguments)
+        asks = verb in VERBS and not VERBS[verb].is_group and not {"--help", "-h"} & set(arguments)
+        defaults = settings(_found(VERBS[verb]), verb, arguments) if asks else {}
+        status = app(
+            args=list(arguments) or ["--help"], prog_name="rewright", standalone_mode=False, default_map=defaults
         )
     except RewrightError as error:
         return _fail(str(error))

@@ -10,6 +10,7 @@ from functools import partial
 from typing import Literal
 
 from rewright.blame.factors import describe_factor
+from rewright.blame.wording import describe_output
 from rewright.frontends.validation.record import text_of, validation_note
 from rewright.ir.errors import ContradictoryRelations, RewrightError
 from rewright.ir.graph import Graph
@@ -51,8 +52,6 @@ from rewright.refine.verdict import Evidence, Finding, OutputRelation, Pairing, 
 _Programs = tuple[Graph, RankProgram]
 Runs = Literal["always", "failed", "never"]
 """Which programs are run on values: all of them, those without a proof, or none."""
-_UNNAMED = "output"
-"""What captures call the result of a program that gives it no name."""
 AUDITED = 40_000
 """Programs of so many nodes are audited unless somebody says no: whether they are does not depend on the machine."""
 
@@ -473,7 +472,7 @@ def _relate(proof: Proof, ran: Ran) -> dict[str, OutputRelation]:
 
 def _said_of(names: Sequence[str], proof: Proof, what: str) -> str:
     if len(names) == 1:
-        return f"the output{'' if names[0] == _UNNAMED else f' {names[0]}'} is {what}"
+        return f"{describe_output(names[0])} is {what}"
     many = len(proof.relations)
     count = f"all {many}" if len(names) == many else f"{len(names)} of {many}"
     return f"{count} outputs are {what}, {names[0]} first"

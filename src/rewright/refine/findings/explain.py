@@ -13,7 +13,7 @@ from rewright.blame.editing import Site, site_of
 from rewright.blame.localise import Localiser, Parting
 from rewright.blame.repairs import Repair, apply_edits
 from rewright.blame.slips import slips
-from rewright.blame.wording import Teller, describe_node
+from rewright.blame.wording import Teller, describe_node, describe_output
 from rewright.ir.graph import NO_SPAN
 from rewright.ir.types import SourceSpan
 from rewright.refine.case import Case, Ran
@@ -257,10 +257,10 @@ def _by_importance(failed: Sequence[str]) -> list[str]:
 
 
 def output_finding(relation: OutputRelation) -> Finding:
-    what = f"is {relation.placement} and" if relation.placement else "is not related and"
+    what = f"is {relation.placement}, and" if relation.placement else "is not related, and"
     return Finding(
         "wrong_placement" if relation.placement else "not_related",
-        f"output {relation.name} {what} should be {relation.expected or 'related'}",
+        f"{describe_output(relation.name)} {what} should be {relation.expected or 'related'}",
         None,
         None,
         relation.expected or "",
