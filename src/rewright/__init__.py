@@ -6,6 +6,7 @@ package such as torch has to be there only for what needs it.
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -45,3 +46,7 @@ def __getattr__(name: str) -> object:
 
 def __dir__() -> list[str]:
     return sorted([*globals(), *__all__])
+
+
+if "IPython" in sys.modules:
+    import_module("rewright.notebook").register()

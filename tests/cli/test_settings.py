@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -33,7 +32,9 @@ def project(folder: Path, text: str) -> Path:
 
 
 def test_options_by_their_names(tmp_path: Path) -> None:
-    text = '[tool.rewright.refine]\nmesh = "tp=8"\nno-explain = true\nno-audit = true\nbudget = 60\nallow-vacuous = true\n'
+    text = (
+        '[tool.rewright.refine]\nmesh = "tp=8"\nno-explain = true\nno-audit = true\nbudget = 60\nallow-vacuous = true\n'
+    )
     found = settings(refine, "refine", [], project(tmp_path, text))
     expected = {"mesh": "tp=8", "explain": False, "confirm": False, "budget": 60, "allow_vacuous": True}
     assert found == {"refine": expected}
@@ -61,7 +62,10 @@ def test_other_commands_have_their_own_table(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("[tool.rewright.refine]\nmehs = 'tp=8'\n", "'mehs' in .tool.rewright.refine. is no option .* did you mean 'mesh'"),
+        (
+            "[tool.rewright.refine]\nmehs = 'tp=8'\n",
+            "'mehs' in .tool.rewright.refine. is no option .* did you mean 'mesh'",
+        ),
         ("[tool.rewright]\nrefine = 3\n", r"refine is 3; write \[tool.rewright.refine\]"),
         ("[tool]\nrewright = 3\n", "tool.rewright is 3; write a table for each command"),
         ("[tool.rewright.refine\n", "is no TOML: .*; correct that line"),

@@ -21,7 +21,16 @@ def model():
 
 
 def test_what_is_watched(tmp_path: Path) -> None:
-    for name in ("a.py", "b/c.toml", ".git/d.py", "__pycache__/e.py", "venv/pyvenv.cfg", "venv/f.py", "g.md", "h/i.mlir"):
+    for name in (
+        "a.py",
+        "b/c.toml",
+        ".git/d.py",
+        "__pycache__/e.py",
+        "venv/pyvenv.cfg",
+        "venv/f.py",
+        "g.md",
+        "h/i.mlir",
+    ):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("")
     assert [os.path.relpath(path, tmp_path) for path in written(tmp_path)] == ["a.py", "b/c.toml", "h/i.mlir"]

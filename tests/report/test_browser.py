@@ -81,6 +81,19 @@ def test_both_graphs_are_drawn_with_their_places_in_one_row(browser: Any, report
         assert all(box["height"] > 20 for box in boxes)
 
 
+@pytest.mark.parametrize("width", [1000, 380])
+def test_both_programs_are_in_sight_on_a_narrow_page(browser: Any, report: Path, width: int) -> None:
+    """Side by side, or one below the other: never beyond the right edge."""
+    with Visit(browser, report, viewport={"width": width, "height": 800}) as shown:
+        pictures = shown.locator("figure.graphs").first.locator("svg")
+        assert pictures.count() == 2
+        for picture in pictures.all():
+            box = picture.bounding_box()
+            assert box["x"] >= 0
+            assert box["x"] + box["width"] <= width
+        assert shown.locator("figure.graphs").first.evaluate("e => e.scrollWidth <= e.clientWidth + 1")
+
+
 def test_text_of_boxes_stays_inside_of_them(browser: Any, report: Path) -> None:
     with Visit(browser, report) as shown:
         for node in shown.locator("svg g.node").all():

@@ -7,7 +7,7 @@
   button.hidden = false;
   button.addEventListener("click", () => { root.dataset.theme = dark() ? "light" : "dark"; label(); });
   label();
-  for (const drawing of document.querySelectorAll("svg.drawing")) {
+  for (const drawing of document.querySelectorAll("figure.graphs")) {
     for (const node of drawing.querySelectorAll("[data-pair]")) {
       const both = drawing.querySelectorAll(`[data-pair="${node.dataset.pair}"]`);
       const light = (on) => both.forEach((one) => one.classList.toggle("lit", on));

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from html import escape
 from importlib.resources import files
 
@@ -20,7 +20,8 @@ def draw_finding(verdict: Verdict, finding: Finding, steps: int = 3, alone: bool
 
     Args:
         steps: how far to go back, in operators.
-        alone: whether the picture is a file of its own; else it takes its colours from the page.
+        alone: whether the picture is a file of its own; else it takes its colours from the page, and each program is a
+            picture by itself.
     """
     if verdict.programs is None:
         return None
@@ -76,12 +77,24 @@ def draw_graph(graph: Graph, focus: int, title: str, steps: int = 3, alone: bool
 def _picture(
     panels: list[tuple[str, str, Panel]], pairs: list[Mapping[int, int]] | list[dict[int, int]], title: str, alone: bool
 ) -> str:
+    """Panels side by side in one picture, or in one each, so that a narrow page puts one below the other."""
     above = max(one.top for _, _, one in panels)
     rows = above + max(one.below for _, _, one in panels) + 1
+    own = list(zip(panels, pairs, strict=True))
+    if alone:
+        style = f"<style>{_asset('drawing-alone.css')}{_asset('drawing.css')}</style>"
+        return _svg(*_side_by_side(own, above), rows, title, style)
+    return "".join(_svg(*_side_by_side([one], above), rows, f"{title}, {one[0][1]}", "") for one in own)
+
+
+def _side_by_side(
+    panels: Sequence[tuple[tuple[str, str, Panel], Mapping[int, int]]], above: int
+) -> tuple[list[str], float]:
+    """The elements of panels, their places in one row and joined by a line, and the width of all."""
     parts: list[str] = []
     left = _MARGIN
     focus: list[tuple[float, float]] = []
-    for (side, name, one), numbers in zip(panels, pairs, strict=True):
+    for (side, name, one), numbers in panels:
         middle = left + one.layout.width / 2
         parts.append(f'<text class="side" x="{middle:.1f}" y="{-_HEAD / 2:.1f}">{escape(name)}</text>')
         x, half = left + one.layout.x[one.shown.focus], one.widths[one.shown.focus] / 2
@@ -91,8 +104,11 @@ def _picture(
     if len(focus) == 2:
         y = above * ROW + BOX / 2
         parts.insert(0, f'<path class="link" d="M{focus[0][1]:.1f} {y:.1f}H{focus[1][0]:.1f}"/>')
-    width, height = left - _BETWEEN + _MARGIN, rows * ROW - (ROW - BOX) + _HEAD + _MARGIN
-    style = f"<style>{_asset('drawing-alone.css')}{_asset('drawing.css')}</style>" if alone else ""
+    return parts, left - _BETWEEN + _MARGIN
+
+
+def _svg(parts: list[str], width: float, rows: int, title: str, style: str) -> str:
+    height = rows * ROW - (ROW - BOX) + _HEAD + _MARGIN
     # Several pictures may be on one page, and each needs its own name for what it refers to.
     arrow = f"arrow-{hashlib.sha256(''.join(parts).encode()).hexdigest()[:12]}"
     parts = [part.replace("url(#arrow)", f"url(#{arrow})") for part in parts]
