@@ -223,3 +223,13 @@ def test_a_module_that_inductor_is_kept_for_runs_though_it_has_no_length() -> No
     fast.runs, fast.compiled = "inductor", torch.compile(module, backend="eager")
 
     torch.testing.assert_close(fast(ARGS[0][:, :64]), module(ARGS[0][:, :64]))
+
+
+def test_a_peer_may_be_as_far_from_the_program_as_kernels_are() -> None:
+    program, kernels = torch.tensor([1.0, 2.0]), torch.tensor([1.0, 2.4])
+    assert not agree(program, torch.tensor([1.5, 2.0]))
+    assert agree(program, torch.tensor([1.5, 2.0]), as_near_as=kernels)
+    assert not agree(program, torch.tensor([3.5, 2.0]), as_near_as=kernels)
+    assert not agree(program, torch.tensor([float("nan"), 2.0]), as_near_as=kernels)
+    assert not agree(program, torch.tensor([1.5, 2.0]), as_near_as=torch.tensor([float("nan"), 2.0]))
+    assert not agree(program, torch.tensor([1.5, 2.0]), as_near_as=[kernels, kernels])
