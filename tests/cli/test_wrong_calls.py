@@ -74,6 +74,7 @@ def on_a_gpu():
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # TorchScript is old
+@pytest.mark.filterwarnings("ignore:`torch.jit:FutureWarning")  # of PyTorch 2.14
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -9,6 +9,7 @@ from rewright.blame.localise import Localiser, addends
 from rewright.blame.wording import describe_node, where
 from rewright.claims.language import Addend, Content, Fold, Ranged
 from rewright.ir.graph import Node
+from rewright.ir.operator import call_operator
 from rewright.lifting.programs import UNKNOWN
 from rewright.lifting.terms.regions import Region
 from rewright.lifting.terms.store import Named
@@ -54,12 +55,12 @@ class _At:
                 return ""
             line, part = self.lifted.graph.nodes[found[0]].span, found[1]
             return (
-                f"the {node.op.spoken} needs whole tensors, and its operand from {line} is {part}; a partial sum "
-                "passes through what is linear, and through nothing else"
+                f"the {call_operator(node.op)} needs whole tensors, and its operand from {line} is {part}; a partial "
+                "sum passes through what is linear, and through nothing else"
             )
         if isinstance(node.op, _MEETING):
-            return f"the {node.op.spoken} adds up what its members hold, and that is {told}"
-        return f"the {node.op.spoken} gives {told}, which only a reduction over the ranks completes"
+            return f"the {call_operator(node.op)} adds up what its members hold, and that is {told}"
+        return f"the {call_operator(node.op)} gives {told}, which only a reduction over the ranks completes"
 
     def _part(self, value: Value | None) -> str:
         """Which part of a sum a value is; empty where it is none."""
@@ -89,7 +90,7 @@ class _At:
         except NotAView as error:
             reason = str(error)
             needs = "" if reason == node.op.name else f": it needs what these operands do not have, {reason}"
-            return f"no law of the engine relates the {node.op.spoken} on rank {self.rank}{needs}"
+            return f"no law of the engine relates the {call_operator(node.op)} on rank {self.rank}{needs}"
         return ""
 
     def nearest(self, node: Node, position: int) -> str:
@@ -100,7 +101,7 @@ class _At:
         if strange is None:
             return self._known(node, found)
         best = self._most_alike(strange)
-        kind = f"the {node.op.spoken} gives a tensor that the sequential program does not have"
+        kind = f"the {call_operator(node.op)} gives a tensor that the sequential program does not have"
         if best is None:
             return f"{kind}, nor one like it"
         line = self.sequential.graph.nodes[best[0]].span
@@ -134,7 +135,7 @@ class _At:
             told.append(times + self._tensor(addend.term))
         more = f" and {len(found) - _MOST_BOXES} more" if len(found) > _MOST_BOXES else ""
         tensors = " and ".join(told) + more
-        return f"the {node.op.spoken} gives what the sequential program has elsewhere: {tensors}"
+        return f"the {call_operator(node.op)} gives what the sequential program has elsewhere: {tensors}"
 
     def _home(self, term: int) -> str:
         """The sequential node that first computes a term, or the fold under it."""

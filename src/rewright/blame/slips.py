@@ -13,6 +13,7 @@ from rewright import ops
 from rewright.blame.editing import Edit, Editor, NamedReplacement, Replacement, Site, in_reverse, sites, with_attributes
 from rewright.ir.errors import TypeMismatch
 from rewright.ir.graph import Graph, Node
+from rewright.ir.operator import call_operator
 from rewright.ir.placement import RankProgram
 
 _DEPTH = 12
@@ -73,7 +74,7 @@ def _may_slip(graph: Graph, position: int) -> bool:
 
 def reordered(node: Node) -> Iterator[NamedReplacement]:
     if not isinstance(node.op, ops.Monoid) and node.operands != node.operands[::-1]:
-        yield f"swap the operands of the {node.op.spoken} at {node.span}", in_reverse
+        yield f"swap the operands of the {call_operator(node.op)} at {node.span}", in_reverse
 
 
 def compared(node: Node) -> Iterator[NamedReplacement]:

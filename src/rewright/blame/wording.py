@@ -13,6 +13,7 @@ from rewright.blame.divergence import Divergence, Search
 from rewright.blame.places import Place
 from rewright.interp.placing import TOLERANCE, Difference, added_up, compare, cut
 from rewright.ir.graph import Node
+from rewright.ir.operator import call_operator
 from rewright.ops.base import Array
 
 
@@ -180,12 +181,12 @@ def where(node: Node) -> str:
     """A node by its operator and line, or by its name."""
     if isinstance(node.op, ops.Input):
         return f"input {node.op.label}"
-    return f"{node.op.spoken} {'in' if node.span.scope else 'at'} {node.span}"
+    return f"{call_operator(node.op)} {'in' if node.span.scope else 'at'} {node.span}"
 
 
 def describe_node(node: Node) -> str:
     """A node by its operator and line."""
-    return f"{node.op.spoken} at {node.span}"
+    return f"{call_operator(node.op)} at {node.span}"
 
 
 _OF_SIZES = ("shape", "tensor", "start", "limit", "low", "high", "slice_sizes", "sizes", "groups")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import traceback
@@ -21,6 +22,8 @@ from rewright.ir.errors import RewrightError
 
 PROVED, REFUTED, UNKNOWN, USAGE = 0, 1, 2, 3
 _INTERRUPTED = 130
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO)
+"""What a disk says that takes no more."""
 
 _UsageError: type[Exception] = next(
     cast("type[Exception]", kind) for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException"
@@ -135,14 +138,28 @@ def run(arguments: Sequence[str]) -> int:
         return _fail("interrupted", _INTERRUPTED)
     except BrokenPipeError:
         # The reader of our output has gone: nothing more can be said, and that is no error of ours.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _close_output()
         return PROVED
+    except OSError as error:
+        if error.errno not in _FULL:
+            return _is_bug(error)
+        _close_output()
+        return _fail(f"cannot write {error.filename or 'the report'}: {error.strerror}; make room, or write elsewhere")
     except Exception as error:  # not status 1, which says that a program is refuted
-        traceback.print_exc()
-        return _fail(f"this is a bug of rewright ({type(error).__name__}); report it with the lines above")
+        return _is_bug(error)
     if status == _INTERRUPTED:  # typer takes an interrupt for an exit, and says nothing
         return _fail("interrupted", _INTERRUPTED)
     return status if isinstance(status, int) else PROVED
+
+
+def _is_bug(error: Exception) -> int:
+    traceback.print_exception(error)
+    return _fail(f"this is a bug of rewright ({type(error).__name__}); report it with the lines above")
+
+
+def _close_output() -> None:
+    """What is left to be printed goes nowhere, so that Python does not try again at its end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _message(error: Exception) -> str:

@@ -13,7 +13,8 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any, cast
 
-from rewright.ir.attributes import build_operator, nondefault_attributes, parse_size, parse_type
+from rewright.ir.attributes import nondefault_attributes
+from rewright.ir.building import build_operator, parse_size, parse_type
 from rewright.ir.dims import SizeExpr
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import NO_SPAN, Graph, Node, validate

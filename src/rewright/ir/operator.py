@@ -35,12 +35,14 @@ class Operator(metaclass=OperatorClass):
     """The StableHLO name, which is the name in the text form."""
     is_met: ClassVar[bool] = False
     """Whether other ranks take part in it, which wait for it where nothing reads what it gives."""
-
-    @property
-    def spoken(self) -> str:
-        """The noun by which reports call it, as its users do: ``"matrix product"``; its name where that is theirs."""
-        return self.name
+    noun: ClassVar[str] = "{0.name}"
+    """What users call it, as a format of the operator, for reports: ``"matrix product"``; by default its name."""
 
     @abstractmethod
     def infer(self, operands: Sequence[TensorType]) -> TensorType:
         """The type of the result; raises TypeMismatch where operands and attributes do not fit."""
+
+
+def call_operator(op: Operator) -> str:
+    """What users call an operator: ``"sum"`` for a reduction by sums."""
+    return op.noun.format(op)

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from rewright.ir.attributes import build_operator, parse_size, parse_type
+from rewright.ir.building import build_operator, parse_size, parse_type
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import NO_SPAN, Graph, Node, describe_failure
 from rewright.ir.operator import Operator

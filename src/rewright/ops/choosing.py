@@ -22,11 +22,8 @@ class Compare(Homogeneous):
 
     direction: Direction
     name: ClassVar[str] = "compare"
+    noun: ClassVar[str] = "comparison"
     arity: ClassVar[int | None] = 2
-
-    @property
-    def spoken(self) -> str:
-        return "comparison"
 
     def infer(self, operands: Sequence[TensorType]) -> TensorType:
         first = self.check_operands(operands)

@@ -42,13 +42,10 @@ class DotGeneral(TensorOperator):
     lhs_contracting: tuple[int, ...]
     rhs_contracting: tuple[int, ...]
     name: ClassVar[str] = "dot_general"
+    noun: ClassVar[str] = "matrix product"
     accumulates: ClassVar[bool] = True
     needs: ClassVar[str] = "it multiplies no zero by an infinity"
     arity: ClassVar[int | None] = 2
-
-    @property
-    def spoken(self) -> str:
-        return "matrix product"
 
     def infer(self, operands: Sequence[TensorType]) -> TensorType:
         check_count(self.name, operands, 2)

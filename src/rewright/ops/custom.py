@@ -26,14 +26,11 @@ class CustomCall(TensorOperator):
     results: tuple[TensorType, ...]
     result: int
     name: ClassVar[str] = "custom_call"
+    noun: ClassVar[str] = "call of {0.target}"
     UNINITIALIZED: ClassVar[str] = "uninitialized"
     """The target of memory that nothing was written to."""
     IN_FLIGHT: ClassVar[str] = "in_flight"
     """The target of memory that a collective writes, its operand, where it is read before anybody waited for that."""
-
-    @property
-    def spoken(self) -> str:
-        return f"call of {self.target}"
 
     @property
     def is_unspecified(self) -> bool:

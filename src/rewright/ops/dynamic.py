@@ -31,10 +31,7 @@ class DynamicSlice(TensorOperator):
 
     sizes: tuple[Dim, ...]
     name: ClassVar[str] = "dynamic_slice"
-
-    @property
-    def spoken(self) -> str:
-        return "slice"
+    noun: ClassVar[str] = "slice"
 
     def infer(self, operands: Sequence[TensorType]) -> TensorType:
         operand = check_starts(self.name, operands, 1)
@@ -78,10 +75,7 @@ class DynamicUpdateSlice(Update):
     """x with a block replaced; operands (x, update, one scalar start per axis), starts moved as in dynamic_slice."""
 
     name: ClassVar[str] = "dynamic_update_slice"
-
-    @property
-    def spoken(self) -> str:
-        return "write to a slice"
+    noun: ClassVar[str] = "write to a slice"
 
     def infer(self, operands: Sequence[TensorType]) -> TensorType:
         operand = check_starts(self.name, operands, 2)

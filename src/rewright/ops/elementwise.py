@@ -40,15 +40,11 @@ class Elementwise(TensorOperator):
         scalar = cls.scalar
         if scalar is not None:
             cls.name, cls.arity, cls.needs = scalar.name, scalar.operands.count, scalar.domain.needs
+            cls.noun = (scalar.code.torch or scalar.name).removeprefix("bitwise_")
 
     def record(self, dtype: DType) -> ScalarFunction | None:
         """The scalar function on operands of a dtype; None where there is no record of it, as for conversions."""
         return self.scalar if self.integer is None or dtype.is_float else self.integer
-
-    @property
-    def spoken(self) -> str:
-        torch = None if self.scalar is None else self.scalar.code.torch
-        return self.name if torch is None else torch.removeprefix("bitwise_")
 
     def infer(self, operands: Sequence[TensorType]) -> TensorType:
         first = self.check_operands(operands)
@@ -162,11 +158,8 @@ class Convert(Linear):
 
     dtype: DType
     name: ClassVar[str] = "convert"
+    noun: ClassVar[str] = "cast"
     arity: ClassVar[int | None] = 1
-
-    @property
-    def spoken(self) -> str:
-        return "cast"
 
     def infer(self, operands: Sequence[TensorType]) -> TensorType:
         return TensorType(self.check_operands(operands).shape, self.dtype)

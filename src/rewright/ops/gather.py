@@ -45,11 +45,8 @@ class Gather(TensorOperator):
     index_vector_dim: int
     slice_sizes: tuple[Dim, ...]
     name: ClassVar[str] = "gather"
+    noun: ClassVar[str] = "look-up"
     arity: ClassVar[int | None] = 2
-
-    @property
-    def spoken(self) -> str:
-        return "look-up"
 
     def infer(self, operands: Sequence[TensorType]) -> TensorType:
         check_count(self.name, operands, 2)

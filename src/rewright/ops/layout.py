@@ -67,10 +67,7 @@ class BroadcastInDim(Lossless):
     shape: Shape
     dimensions: tuple[int, ...]
     name: ClassVar[str] = "broadcast_in_dim"
-
-    @property
-    def spoken(self) -> str:
-        return "broadcast"
+    noun: ClassVar[str] = "broadcast"
 
     def infer(self, operands: Sequence[TensorType]) -> TensorType:
         check_count(self.name, operands, 1)
@@ -353,10 +350,7 @@ class Concatenate(Layout):
 
     dimension: int
     name: ClassVar[str] = "concatenate"
-
-    @property
-    def spoken(self) -> str:
-        return "concatenation"
+    noun: ClassVar[str] = "concatenation"
 
     def infer(self, operands: Sequence[TensorType]) -> TensorType:
         if not operands:
@@ -411,10 +405,7 @@ class Reverse(Rearrangement):
 
     dimensions: tuple[int, ...]
     name: ClassVar[str] = "reverse"
-
-    @property
-    def spoken(self) -> str:
-        return "flip"
+    noun: ClassVar[str] = "flip"
 
     def infer(self, operands: Sequence[TensorType]) -> TensorType:
         check_count(self.name, operands, 1)

@@ -134,10 +134,7 @@ class Iota(Leaf):
     tensor: TensorType
     dimension: int
     name: ClassVar[str] = "iota"
-
-    @property
-    def spoken(self) -> str:
-        return "arange"
+    noun: ClassVar[str] = "arange"
 
     def infer(self, operands: Sequence[TensorType]) -> TensorType:
         check_count(self.name, operands, 0)

@@ -44,13 +44,10 @@ class Reduce(Combining):
     kind: ReductionKind
     dimensions: tuple[int, ...]
     name: ClassVar[str] = "reduce"
+    noun: ClassVar[str] = "{0.kind}"
     accumulates: ClassVar[bool] = True
     needs: ClassVar[str] = "it reduces neither an empty axis nor infinities of opposite signs"
     arity: ClassVar[int | None] = 1
-
-    @property
-    def spoken(self) -> str:
-        return {"and": "all", "or": "any"}.get(self.kind, self.kind)
 
     def infer(self, operands: Sequence[TensorType]) -> TensorType:
         check_count(self.name, operands, 1)
@@ -138,13 +135,10 @@ class ReduceWindow(Combining):
     strides: tuple[int, ...]
     padding: tuple[tuple[Dim, Dim], ...]
     name: ClassVar[str] = "reduce_window"
+    noun: ClassVar[str] = "sliding {0.kind}"
     accumulates: ClassVar[bool] = True
     needs: ClassVar[str] = "no window is empty and none holds infinities of opposite signs"
     arity: ClassVar[int | None] = 1
-
-    @property
-    def spoken(self) -> str:
-        return f"sliding {self.kind}"
 
     def infer(self, operands: Sequence[TensorType]) -> TensorType:
         check_count(self.name, operands, 1)

@@ -78,12 +78,9 @@ class Scatter(Update, Combining):
     scatter_dims_to_operand_dims: tuple[int, ...]
     index_vector_dim: int
     name: ClassVar[str] = "scatter"
+    noun: ClassVar[str] = "write by index"
     accumulates: ClassVar[bool] = True
     arity: ClassVar[int | None] = 3
-
-    @property
-    def spoken(self) -> str:
-        return "write by index"
 
     def infer(self, operands: Sequence[TensorType]) -> TensorType:
         check_count(self.name, operands, 3)

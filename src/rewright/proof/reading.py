@@ -30,7 +30,7 @@ from rewright.claims.language import (
     Tensor,
     View,
 )
-from rewright.ir.attributes import build_operator, parse_size
+from rewright.ir.building import build_operator, parse_size
 from rewright.ir.dims import Dim
 from rewright.ir.errors import RewrightError
 from rewright.ir.json_form import decode

@@ -51,7 +51,7 @@ SURROUNDINGS: dict[str, Callable[[torch.Tensor], Any]] = {
 }
 
 
-@pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")
+@pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning", "ignore:`torch.jit:FutureWarning")
 @pytest.mark.parametrize("name", SURROUNDINGS)
 def test_values_are_those_of_the_program(name: str) -> None:
     assert FAST.runs == "kernels"

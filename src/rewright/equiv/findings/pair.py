@@ -10,6 +10,7 @@ from rewright.blame.layouts import Numbers
 from rewright.blame.wording import describe_node
 from rewright.equiv.inputs.weights import MAP_SPAN
 from rewright.ir.graph import NO_SPAN, Graph, Node
+from rewright.ir.operator import call_operator
 from rewright.ir.types import SourceSpan
 from rewright.refine.verdict import Counterexample, Finding
 
@@ -46,8 +47,8 @@ def explain_difference(
         f"{told.text}: {where}{values}",
         _span(mine),
         _span(theirs),
-        "" if mine is None or mine.op.name == theirs.op.name else mine.op.spoken,
-        "" if mine is not None and mine.op.name == theirs.op.name else theirs.op.spoken,
+        "" if mine is None or mine.op.name == theirs.op.name else call_operator(mine.op),
+        "" if mine is not None and mine.op.name == theirs.op.name else call_operator(theirs.op),
         suggestion,
         example,
     )

@@ -15,6 +15,7 @@ from rewright.blame.repairs import Repair, apply_edits
 from rewright.blame.slips import slips
 from rewright.blame.wording import Teller, describe_node, describe_output
 from rewright.ir.graph import NO_SPAN
+from rewright.ir.operator import call_operator
 from rewright.ir.types import SourceSpan
 from rewright.refine.case import Case, Ran
 from rewright.refine.findings.cuts import Cut, cut_by_shapes, cut_by_values
@@ -236,7 +237,7 @@ def _at_slip(case: Case, ran: Ran, twin: Twin, spot: Spot) -> Spot | None:
         return None
     rank, position = min(found.site.items())
     node = case.program.graphs[rank].nodes[position]
-    what = f"constant {node.op.values[0]}" if isinstance(node.op, ops.Constant) else node.op.spoken
+    what = f"constant {node.op.values[0]}" if isinstance(node.op, ops.Constant) else call_operator(node.op)
     where = "all ranks" if len(found.site) == len(case.program.graphs) else f"rank {rank}"
     if isinstance(node.op, ops.Concatenate):
         said = "wrong_value", f"joins its operands in the wrong order on {where}", "every element in its place", ""

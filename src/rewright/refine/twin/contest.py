@@ -19,6 +19,7 @@ from rewright.interp.ranks import ExecutionFailed, run_ranks
 from rewright.interp.settling import WholeNumbers, coarse, shortest, whole_nodes
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
+from rewright.ir.operator import call_operator
 from rewright.ir.placement import Placement
 from rewright.ops.base import Array
 from rewright.ops.facts import DIGITS
@@ -322,4 +323,4 @@ def _condition(graph: Graph, position: int) -> str:
 
 def _name(graph: Graph, position: int) -> str:
     node = graph.nodes[position]
-    return f"the {node.op.spoken} at {node.span}"
+    return f"the {call_operator(node.op)} at {node.span}"

@@ -8,6 +8,7 @@ from html import escape
 
 from rewright import ops
 from rewright.ir.graph import Graph, Node
+from rewright.ir.operator import call_operator
 from rewright.report.drawing.layers import Layout, lay_out
 from rewright.report.drawing.neighbourhood import Neighbourhood
 
@@ -50,7 +51,7 @@ def _lines(node: Node, output: str | None) -> list[str]:
     elif (value := ops.splat(node.op)) is not None:
         title = f"constant {value:g}"
     else:
-        title = node.op.spoken
+        title = call_operator(node.op)
     if output is not None:
         title = f"{title} = {output}"
     place = f"{node.span.file.rsplit('/', 1)[-1]}:{node.span.line}" if node.span.file else ""
