@@ -20,7 +20,7 @@ PAIRS_PIP := $(PAIRS)/bin/python -m pip --disable-pip-version-check --quiet inst
 PIP := PIP_CONSTRAINT=constraints.txt $(BIN)/python -m pip --disable-pip-version-check --quiet install
 WORKERS ?= 2
 
-.PHONY: dist try-dist fresh rooms trusted lines help demo test check lint types floors unit long coverage slow docs zoo pairs bugs conformance mutants mutants-checker hunt forged-optimize forged-proofs conformance-jax breadth bench-refine bench-refutations bench-captured bench-meshes bench-depth bench-optimize calls bench-whole bench-rules bench-ir clean bench-env bench-robust forged-env bench-agents ray gpu-passes enzyme browser figures
+.PHONY: compare dist try-dist fresh rooms trusted lines help demo test check lint types floors unit long coverage slow docs zoo pairs bugs conformance mutants mutants-checker hunt forged-optimize forged-proofs conformance-jax breadth bench-refine bench-refutations bench-captured bench-meshes bench-depth bench-optimize calls bench-whole bench-rules bench-ir clean bench-env bench-robust forged-env bench-agents ray gpu-passes enzyme browser figures
 
 help:
 	@echo "make demo          a Llama over eight ranks proved equal to the original, and a broken one refuted"
@@ -49,6 +49,7 @@ help:
 	@echo "make breadth       parallelism by framework, forward and with backward, up to 512 ranks, as a table"
 	@echo "make bench-refine  time to prove by phase, as a table"
 	@echo "make bench-refutations  what refuting injected bugs costs beside the proof, as a table"
+	@echo "make compare       what tests on real ranks see of the bugs in docs/explanation/gallery.md, and what they cost, as a table"
 	@echo "make bench-captured  files that others captured, from file to verdict, as a table; CAPTURES=folder"
 	@echo "make bench-meshes  training steps on 512 ranks, as a table"
 	@echo "make bench-depth   two implementations of a model of 8B parameters, on meta tensors, as a table"
@@ -218,6 +219,9 @@ breadth: $(VENV)/.dev
 
 bench-refine: $(VENV)/.dev
 	@$(BIN)/python -m bench.refine
+
+compare: $(VENV)/.dev
+	@$(BIN)/python -m bench.compare
 
 bench-refutations: $(VENV)/.dev
 	@$(BIN)/python -m bench.refutations
