@@ -43,6 +43,7 @@ def test_refine_is_the_function_also_when_its_package_was_imported() -> None:
         "explain",
         "allow_vacuous",
         "require_collectives",
+        "tell",
     ]
     with pytest.raises(TypeError, match="missing 2 required positional arguments"):
         rewright.refine()  # type: ignore[call-arg]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Union
 
@@ -68,8 +69,8 @@ def assert_refines(
 
     left = _program(sequential, backward)
     ranks = _ranks(distributed, mesh, backward)
-    content = {"allow_vacuous": allow_vacuous, "require_collectives": require_collectives}
-    verdict = refine(left, ranks, relations, expect, budget, audit=audit, **content)
+    asked = partial(refine, allow_vacuous=allow_vacuous, require_collectives=require_collectives)
+    verdict = asked(left, ranks, relations, expect, budget, audit=audit)
     if verdict.status != "proved":
         raise NotProved(_report(verdict), verdict)
     return verdict

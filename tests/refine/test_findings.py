@@ -118,3 +118,17 @@ def test_a_look_up_out_of_range_on_one_rank_has_a_counterexample() -> None:
     assert example.sizes == {"input_ids": (5,), "embedding.weight": (12, 3)}
     assert math.isfinite(example.sequential_value)
     assert math.isnan(example.distributed_value)
+
+
+def test_the_first_finding_is_told_before_repairs_are_tried() -> None:
+    told: list[Finding] = []
+    sequential, program = mlp(2)
+    mutant = next(m for m in generate(program) if m.description == "all_reduce dropped")
+    verdict = refine(sequential, mutant.program, tell=told.append)
+    (first,) = told
+    assert first.suggestion is None
+    assert (first.kind, first.message) == (verdict.findings[0].kind, verdict.findings[0].message)
+    assert verdict.findings[0].suggestion is not None
+    told.clear()
+    refine(*mlp(2), tell=told.append)
+    assert told == []

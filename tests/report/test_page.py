@@ -9,6 +9,7 @@ from html.parser import HTMLParser
 import pytest
 
 from rewright.refine import refine
+from rewright.refine.verdict import OutputRelation
 from rewright.report import Claim, draw_finding, page
 from tests.refine.stacks import stack
 from tests.report.verdicts import proved, refuted, unknown
@@ -131,3 +132,16 @@ def test_what_programs_are_called_is_no_markup() -> None:
 def test_layers_that_are_alike_are_one_row() -> None:
     parsed = Parsed(page([Claim("llama", proved(layers=32))]))
     assert "grad:layers.{0..31}.weight" in parsed.text
+
+
+def test_what_is_folded_can_be_opened() -> None:
+    """Every input with its placement, and outputs beyond those that are shown at once."""
+    verdict = refine(*stack(2))
+    many = {f"o{n}{'x' * n}": OutputRelation(f"o{n}{'x' * n}", "Replicate()", "", None, True) for n in range(60)}
+    parsed = Parsed(page([Claim("stack", replace(verdict, relation=many), 0.5)], "One claim"))
+    assert verdict.programs is not None
+    assert f"How the ranks hold {len(verdict.programs[1].inputs)} inputs" in parsed.text
+    for name in verdict.programs[1].inputs:
+        assert name in parsed.text
+    assert all(name in parsed.text for name in many)
+    assert "20 more" in parsed.text

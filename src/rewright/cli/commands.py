@@ -276,6 +276,7 @@ def prove(
             expect=given.expect or None,
             budget=budget,
             audit=confirm,
+            tell=progress.tell,
             **how,
         )
     seconds = {**before, **verdict.stats.seconds}

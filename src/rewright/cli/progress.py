@@ -11,6 +11,8 @@ from rich.console import Console
 from rich.progress import Progress as Bar
 from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
 
+from rewright.refine.verdict import Finding
+
 
 class Progress:
     """Shows one phase at a time and remembers the seconds of each."""
@@ -19,6 +21,12 @@ class Progress:
         self.seconds: dict[str, float] = {}
         self._console = Console(stderr=True)
         self._shown = sys.stderr.isatty()
+
+    def tell(self, finding: Finding) -> None:
+        """Show the first thing that was found wrong, while repairs of it are looked for."""
+        if self._shown:
+            line = f"{finding.kind.replace('_', ' ')}: {finding.message}; looking for a repair"
+            self._console.print(line, soft_wrap=True, highlight=False, markup=False)
 
     @contextmanager
     def phase(self, name: str, description: str) -> Generator[None]:

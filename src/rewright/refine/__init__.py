@@ -9,7 +9,7 @@ as soon as anything below is imported. So the package can be called.
 """
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import ModuleType
 
 from rewright.ir.graph import Graph
@@ -34,10 +34,21 @@ class _CallablePackage(ModuleType):
         explain: bool = True,
         allow_vacuous: bool = False,
         require_collectives: bool = False,
+        tell: Callable[[Finding], None] | None = None,
     ) -> Verdict:
         """See :func:`rewright.refine.engine.refine`."""
-        content = {"allow_vacuous": allow_vacuous, "require_collectives": require_collectives}
-        return refine(sequential, distributed, relations, expect, budget, audit=audit, explain=explain, **content)
+        return refine(
+            sequential,
+            distributed,
+            relations,
+            expect,
+            budget,
+            audit=audit,
+            explain=explain,
+            allow_vacuous=allow_vacuous,
+            require_collectives=require_collectives,
+            tell=tell,
+        )
 
 
 sys.modules[__name__].__class__ = _CallablePackage

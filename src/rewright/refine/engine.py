@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal
@@ -67,6 +67,7 @@ def refine(
     explain: bool = True,
     allow_vacuous: bool = False,
     require_collectives: bool = False,
+    tell: Callable[[Finding], None] | None = None,
 ) -> Verdict:
     """Whether the ranks together compute what the sequential program computes, and how their outputs relate.
 
@@ -85,6 +86,7 @@ def refine(
         allow_vacuous: take a proof that says nothing of a plan, of ranks that each do all the work for example, as
             ``proved``.
         require_collectives: take a proof about ranks of which none calls a collective for one that says nothing.
+        tell: is called with the first finding of a refutation before repairs are looked for, which may take long.
 
     Returns:
         The verdict: ``proved``, ``vacuous`` for a proof that says nothing, ``refuted`` with a counterexample, or
@@ -98,7 +100,8 @@ def refine(
     graphs = program.graphs
     check_inputs(graphs)
     audits = is_audited(sequential, program, audit)
-    verdict = answer(sequential, program, relations, expect, budget, audit=audits, suggest=explain, locate=explain)
+    asked = partial(answer, suggest=explain, locate=explain, tell=tell)
+    verdict = asked(sequential, program, relations, expect, budget, audit=audits)
     captures = sequential, *graphs
     verdict = verdict.about_captures(validation_note(captures), text_of(captures))
     if verdict.status != "proved":
@@ -128,6 +131,7 @@ def answer(
     counts: bool = True,
     rounds: bool = True,
     runs: Runs = "always",
+    tell: Callable[[Finding], None] | None = None,
 ) -> Verdict:
     """As :func:`refine`, with options to explain a refutation less, which takes most of its time.
 
@@ -140,7 +144,7 @@ def answer(
     program = program_of_ranks(distributed)
     _check(sequential, program)
     sequential, program = with_own_memory(sequential, program)
-    how = suggest, locate, audit, counts, rounds, runs
+    how = suggest, locate, audit, counts, rounds, runs, tell
     asked = _Asked((sequential, program), relations, expect, budget, deadline, *how)
     verdict: Verdict | None = None
     for question in questions(sequential, program):
@@ -169,6 +173,7 @@ class _Asked:
     counts: bool
     rounds: bool
     runs: Runs
+    tell: Callable[[Finding], None] | None
     explain: bool = True
 
 
@@ -421,7 +426,7 @@ def _after_failure(case: Case, values: _Values, proof: Proof, asked: _Asked, tol
     ran = conclude_from_values(case, compared, proof)
     twin = ran.result
     started = time.perf_counter()
-    found, more = findings(case, proof, ran, asked.deadline, asked.suggest, asked.locate)
+    found, more = findings(case, proof, ran, asked.deadline, asked.suggest, asked.locate, asked.tell)
     told.stats.seconds["explain"] = time.perf_counter() - started
     status: Status = "refuted" if twin.agrees is False else "unknown"
     if status == "refuted":

@@ -7,14 +7,14 @@ from html import escape
 from importlib.resources import files
 
 from rewright.ir.types import SourceSpan
-from rewright.refine.verdict import Finding, Stats
+from rewright.refine.verdict import Finding, Stats, Verdict
 from rewright.report.claim import Claim
 from rewright.report.grouping import families
 from rewright.report.source import excerpt, place
 from rewright.report.terminal import counterexample_lines, headline
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
-_SHOWN_OUTPUTS = 400
+_SHOWN_OUTPUTS = 40
 
 
 def page(claims: Sequence[Claim], title: str = "Rewright report") -> str:
@@ -61,6 +61,7 @@ def _claim(claim: Claim, number: int, many: bool) -> str:
     drawings = (*claim.drawings, *[""] * len(verdict.findings))
     parts += [_finding(finding, f"{number}-{k}", k + 1, drawings[k]) for k, finding in enumerate(verdict.findings)]
     parts.append(_relations(claim))
+    parts.append(_inputs(verdict))
     parts.append(_list("Assumptions", verdict.assumptions))
     parts.append(_list("Notes", verdict.notes))
     parts.append(_list("Captures", [verdict.validation] if verdict.validation else []))
@@ -121,7 +122,7 @@ def _relations(claim: Claim) -> str:
     if not found:
         return ""
     rows: list[str] = []
-    for family in sorted(found, key=lambda one: one.holds)[:_SHOWN_OUTPUTS]:
+    for family in sorted(found, key=lambda one: one.holds):
         count = len(family.members)
         holds = "yes" if family.holds else "no"
         rows.append(
@@ -130,10 +131,25 @@ def _relations(claim: Claim) -> str:
             f"<td><code>{escape(family.expected or '')}</code></td>"
             f'<td>{holds}</td><td class="number">{count}</td></tr>'
         )
-    more = len(found) - _SHOWN_OUTPUTS
-    tail = f"<p>and {more} more</p>" if more > 0 else ""
     head = _head(("output", "the ranks hold it as", "expected", "shown", "tensors"))
-    return f"<h3>Relation of every output</h3>{_table(head, ''.join(rows), 'relations')}{tail}"
+    more = _table(head, "".join(rows[_SHOWN_OUTPUTS:]), "further relations")
+    tail = (
+        f"<details><summary>{len(rows) - _SHOWN_OUTPUTS} more</summary>{more}</details>"
+        if rows[_SHOWN_OUTPUTS:]
+        else ""
+    )
+    return f"<h3>Relation of every output</h3>{_table(head, ''.join(rows[:_SHOWN_OUTPUTS]), 'relations')}{tail}"
+
+
+def _inputs(verdict: Verdict) -> str:
+    """How the ranks hold every input, folded: most assumptions are about these."""
+    held = {} if verdict.programs is None else verdict.programs[1].inputs
+    rows = "".join(
+        f'<tr><th scope="row">{escape(name)}</th><td><code>{escape(str(placement))}</code></td></tr>'
+        for name, placement in held.items()
+    )
+    table = _table(_head(("input", "the ranks hold it as")), rows, "inputs")
+    return f"<details><summary>How the ranks hold {len(held)} inputs</summary>{table}</details>" if rows else ""
 
 
 def _head(names: Sequence[str]) -> str:

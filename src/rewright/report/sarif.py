@@ -13,7 +13,6 @@ from rewright.refine.verdict import Finding
 from rewright.report.claim import Claim
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
-_HOME = "https://pypi.org/project/rewright/"
 KINDS = {
     "missing_reduction": "Addends on the ranks that nothing adds up",
     "wrong_collective": "A collective that gives something else",
@@ -51,7 +50,6 @@ def sarif(claims: Sequence[Claim], version: str, root: Path | None = None) -> di
     kinds = list(dict.fromkeys(finding.kind for _, finding in found))
     driver = {
         "name": "rewright",
-        "informationUri": _HOME,
         "semanticVersion": version,
         "rules": [_rule(kind) for kind in kinds],
     }

@@ -6,6 +6,7 @@ import os
 import sys
 import time
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -88,8 +89,8 @@ def _verdict(
     audits: bool,
 ) -> Verdict:
     relations, expect = given.relations or None, given.expect or None
-    content = {"allow_vacuous": task.allow_vacuous, "require_collectives": task.require_collectives}
-    verdict = refine(sequential, program, relations, expect, task.budget, audit=False, **content)
+    asked = partial(refine, allow_vacuous=task.allow_vacuous, require_collectives=task.require_collectives)
+    verdict = asked(sequential, program, relations, expect, task.budget, audit=False)
     if audits and verdict.status == "proved" and verdict.programs is not None:
         return audit_verdict(verdict, *verdict.programs, lemmas)
     return verdict

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
@@ -43,7 +43,13 @@ class _Next:
 
 
 def findings(
-    case: Case, proof: Proof, ran: Ran, deadline: float | None, suggest: bool = True, locate: bool = True
+    case: Case,
+    proof: Proof,
+    ran: Ran,
+    deadline: float | None,
+    suggest: bool = True,
+    locate: bool = True,
+    tell: Callable[[Finding], None] | None = None,
 ) -> tuple[tuple[Finding, ...], tuple[str, ...]]:
     """One finding for every independent place where the programs part, in the order of the program, and notes.
 
@@ -52,12 +58,15 @@ def findings(
         deadline: no repair is tried after it.
         suggest: whether repairs are tried, and later failures looked for behind them.
         locate: whether the place where values part is looked for; else only the outputs are told.
+        tell: is called with the first finding as soon as there is one, before repairs are tried.
     """
     found: list[Finding] = []
     original, counted = case, frozenset(ran.wrong_of(proof.failed))
     for _ in range(_MOST_ROUNDS):
         spots = spots_of(case, proof, ran) if locate or not ran.is_different else []
         here = _findings(case, proof, ran, spots)
+        if tell is not None and here and not found:
+            tell(here[0])
         if not (spots and suggest and ran.is_different):
             return _merge(found, [] if found else here), _notes(found)
         if found and _is_at_cut(case, spots[0]):
