@@ -30,8 +30,10 @@ def test_peers_take_turns_and_a_slow_one_has_what_fits(monkeypatch: pytest.Monke
     assert found["slow"] == pytest.approx({"wall": 50, "best wall": 50, "cpu": 25, "best cpu": 25, "runs": 1})
 
 
-def test_turns_alternate() -> None:
+def test_everyone_has_a_turn_in_each_round_and_the_order_changes() -> None:
     order: list[str] = []
-    calls = {name: lambda name=name: order.append(name) for name in "ab"}
-    in_turns(calls, 2, 10.0, before=lambda name: None)
-    assert order == ["a", "b"] * 3
+    calls = {name: lambda name=name: order.append(name) for name in "abc"}
+    in_turns(calls, 8, 10.0, before=lambda name: None)
+    rounds = [order[k : k + 3] for k in range(0, len(order), 3)]
+    assert all(sorted(one) == ["a", "b", "c"] for one in rounds)
+    assert len({tuple(one) for one in rounds}) > 3, "nobody always comes after the same one"
