@@ -81,7 +81,7 @@ def refine(
 ) -> int:
     """Prove or refute that ranks compute what one program does.
 
-    Exit status: 0 proved, 1 refuted, 2 unknown, 3 usage or input error, 4 vacuous.
+    Exit status: 0 proved, 1 refuted, 2 unknown, 3 input error, 4 vacuous.
     """
     assert not watch, "the command line runs itself again and again"
     if allow_vacuous and require_collectives:
