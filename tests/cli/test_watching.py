@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 from rewright.cli.watching import written
@@ -45,9 +46,11 @@ def test_a_command_runs_again_after_a_change_until_it_is_interrupted(tmp_path: P
     (tmp_path / "right.py").write_text(MODEL)
     command = [sys.executable, "-m", "rewright", "equiv", "left.py:model", "right.py:model", "--watch"]
     with subprocess.Popen(
-        command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
+        command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, preexec_fn=_hear
     ) as running:
         assert running.stdout is not None
+        guard = threading.Timer(120, running.kill)
+        guard.start()
         lines = iter(running.stdout.readline, "")
         first = next(line for line in lines if line.startswith(("PROVED", "REFUTED")))
         assert first.startswith("PROVED")
@@ -60,3 +63,10 @@ def test_a_command_runs_again_after_a_change_until_it_is_interrupted(tmp_path: P
         os.killpg(running.pid, signal.SIGINT)
         assert "interrupted" in next(lines)
         assert running.wait() == 130
+        guard.cancel()
+
+
+def _hear() -> None:
+    """A process that hears interrupts, also where a shell started the tests in the background."""
+    os.setsid()
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
