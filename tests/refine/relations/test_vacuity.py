@@ -12,9 +12,14 @@ from torch.distributed.tensor import Replicate
 from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
 
 import rewright as rw
+from rewright import ops
 from rewright.cli.main import run as main
 from rewright.ir.errors import RewrightError
+from rewright.ir.graph import Graph
+from rewright.ir.placement import Mesh, RankProgram
+from rewright.ir.types import DType, TensorType
 from rewright.pytest_plugin import NotProved, assert_refines
+from tests.programs import Builder
 
 DATA = (torch.zeros(2, 4),)
 FILE = """
@@ -35,7 +40,7 @@ def net() -> nn.Sequential:
     return nn.Sequential(nn.Linear(4, 8), nn.Linear(8, 4))
 
 
-def planned(*, applies: bool) -> rw.RankProgram:
+def planned(*, applies: bool) -> RankProgram:
     def build(mesh: Any) -> Any:
         plan = {"0": ColwiseParallel(), "1": RowwiseParallel(output_layouts=Replicate())}
         return parallelize_module(net(), mesh["tp"], plan if applies else {}), DATA
@@ -43,7 +48,7 @@ def planned(*, applies: bool) -> rw.RankProgram:
     return rw.capture_ranks(build, {"dp": 2, "tp": 2})
 
 
-def whole() -> rw.Graph:
+def whole() -> Graph:
     return rw.capture(net(), DATA)
 
 
@@ -135,3 +140,25 @@ def test_pytest_fails_on_it() -> None:
 def test_a_relation_that_fits_no_input_is_an_error() -> None:
     with pytest.raises(RewrightError, match="matches no input"):
         rw.refine(whole(), planned(applies=True), {"2.weight": "Shard(0)"})
+
+
+def test_messages_along_one_axis_use_no_other() -> None:
+    """The second stage gets from the first what it returns, on both columns of the mesh."""
+    kind = TensorType((4,), DType.F32)
+
+    def stage(rank: int) -> Graph:
+        build = Builder("stage")
+        x = build.tensor("x", (4,))
+        if rank < 2:
+            build.output("y", build.add(ops.Send(rank + 2, 0), build.add(ops.Exponential(), x)))
+        else:
+            build.output("y", build.add(ops.Recv(rank - 2, 0, kind)))
+        return build.build()
+
+    alone = Builder("alone")
+    alone.output("y", alone.add(ops.Exponential(), alone.tensor("x", (4,))))
+    ranks = tuple(map(stage, range(4)))
+    both = rw.refine(alone.build(), RankProgram(ranks, Mesh.of({"pp": 2, "tp": 2}), {}, {}))
+    assert both.status == "vacuous", both.reason
+    assert both.reason.startswith("nothing is distributed over tp:")
+    assert rw.refine(alone.build(), RankProgram(ranks, Mesh.of({"pp": 4}), {}, {})).status == "proved"

@@ -6,7 +6,7 @@ worthless, so that it has a status of its own, ``vacuous``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import Any, cast
@@ -14,7 +14,7 @@ from typing import Any, cast
 from rewright import ops
 from rewright.ir.graph import Graph
 from rewright.ir.operator import Operator
-from rewright.ir.placement import Mesh, Placement, RankProgram
+from rewright.ir.placement import Placement, RankProgram
 from rewright.refine.relations.given import Given
 from rewright.refine.verdict import Verdict
 
@@ -46,7 +46,7 @@ def _reasons(
     if collectives and many and not any(_collectives(graph) for graph in program.graphs):
         yield f"none of the {program.mesh.size} ranks calls a collective, and --require-collectives asks for one"
     if many and not _covers(given, sequential):
-        idle = [name for name, size in program.mesh.axes if size > 1 and not _is_used(name, sequential, program, held)]
+        idle = [name for name, size in program.mesh.axes if size > 1 and not _is_used(name, program, held)]
         if len(idle) == sum(size > 1 for _, size in program.mesh.axes):
             yield (
                 f"nothing is distributed over {program.mesh.size} ranks: none calls a collective, and each holds every "
@@ -77,7 +77,7 @@ def _covers(given: Given | None, sequential: Graph) -> bool:
     return bool(given) and all(any(fnmatchcase(name, p) for p in given or ()) for name in sequential.inputs)
 
 
-def _is_used(axis: str, sequential: Graph, program: RankProgram, held: Mapping[str, Placement]) -> bool:
+def _is_used(axis: str, program: RankProgram, held: Mapping[str, Placement]) -> bool:
     """Whether ranks along a mesh axis hold or compute different things, or exchange something."""
     mesh = program.mesh
     if any(set(graph.inputs) - set(held) for graph in program.graphs):
@@ -88,8 +88,11 @@ def _is_used(axis: str, sequential: Graph, program: RankProgram, held: Mapping[s
             placement.runs[a] != placement.runs[line[0]] for line in lines for a in line
         ):
             return True
-    if any(_crosses(op, axis, mesh) for graph in program.graphs for op in _collectives(graph)):
-        return True
+    place = [name for name, _ in mesh.axes].index(axis)
+    for rank, graph in enumerate(program.graphs):
+        for group in (group for op in _collectives(graph) for group in _meeting(op, rank)):
+            if len({mesh.coordinates(member)[place] for member in group}) > 1:
+                return True
     return any(_differ(program.graphs[line[0]], program.graphs[rank]) for line in lines for rank in line[1:])
 
 
@@ -97,12 +100,19 @@ def _collectives(graph: Graph) -> list[ops.Collective]:
     return [node.op for node in graph.nodes if isinstance(node.op, ops.Collective)]
 
 
-def _crosses(op: ops.Collective, axis: str, mesh: Mesh) -> bool:
-    """Whether members of a collective differ in their place along an axis; of messages that is taken to be so."""
-    if not isinstance(op, ops.GroupCollective):
-        return True
-    place = [name for name, _ in mesh.axes].index(axis)
-    return any(len({mesh.coordinates(rank)[place] for rank in group}) > 1 for group in op.groups)
+def _meeting(op: ops.Collective, rank: int) -> Sequence[tuple[int, ...]]:
+    """The groups of ranks that exchange something in a collective, or by a message of a rank."""
+    match op:
+        case ops.GroupCollective():
+            return op.groups
+        case ops.CollectivePermute():
+            return op.pairs
+        case ops.Send():
+            return ((rank, op.destination),)
+        case ops.Recv():
+            return ((rank, op.source),)
+        case _:
+            raise AssertionError(f"{op.name} meets nobody that is known")
 
 
 def _differ(one: Graph, other: Graph) -> bool:
@@ -113,8 +123,16 @@ def _differ(one: Graph, other: Graph) -> bool:
 
 
 def _kind(op: Operator) -> Operator:
-    """An operator without the groups that it meets in, which are other ranks for each rank."""
-    return replace(cast(Any, op), groups=()) if isinstance(op, ops.GroupCollective) else op
+    """An operator without the ranks that it meets, which are others for each rank."""
+    match op:
+        case ops.GroupCollective():
+            return replace(cast(Any, op), groups=())
+        case ops.Send():
+            return replace(op, destination=0)
+        case ops.Recv():
+            return replace(op, source=0)
+        case _:
+            return op
 
 
 def _is_reached(graph: Graph, position: int) -> bool:
