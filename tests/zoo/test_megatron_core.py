@@ -53,4 +53,4 @@ def test_label_smoothing_over_the_local_vocabulary_is_found_where_it_is() -> Non
     found = verdict(gpt, megatron_core.parallel(gpt, backward=True))
     assert found.status == "refuted"
     assert {str(finding.distributed).partition(":")[0] for finding in found.findings} == {"cross_entropy.py"}
-    assert "is 8, and 16 in the sequential program" in found.findings[0].message
+    assert "is 8, and the sequential program has 16" in found.findings[0].message

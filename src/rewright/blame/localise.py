@@ -197,12 +197,13 @@ class Localiser:
 
     def _is_partial(self, lifted: Lifted, position: int) -> bool:
         """Whether a tensor is a sum over ranks; masked indices have open parts too, and nobody adds them up."""
-        if not lifted.graph.nodes[position].type.dtype.is_float or self._is_everywhere(lifted.values[position]):
+        if not lifted.graph.nodes[position].type.dtype.is_float:
             return False
         return any(a.parts for a in addends(self.value(lifted, position)))
 
-    def _is_everywhere(self, number: int) -> bool:
+    def is_everywhere(self, rank: int, position: int) -> bool:
         """Whether every rank has a tensor, so that it is no addend of which others have the rest."""
+        number = self.ranks[rank].values[position]
         return len(self.ranks) > 1 and all(number in held for held in self._held)
 
     @cached_property

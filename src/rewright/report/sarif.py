@@ -30,6 +30,7 @@ KINDS = {
     "early_write": "A tensor that is written to while a collective still uses it",
     "unwritten_memory": "Memory that is read before anything was written to it",
     "collective_mismatch": "Ranks that do not meet in a collective",
+    "wrong_sum": "A sum over ranks with other terms than one device has",
     "wrong_scale": "Gradients that are all wrong by one number",
     "ignored_label": "A label that only one program leaves out",
     "not_proved": "Where the proof stops",

@@ -57,7 +57,7 @@ def test_a_module_for_each_device_is_proved(shape: Shape, tmp_path: Path) -> Non
     ("bug", "kind", "said"),
     [
         ("groups", "wrong_collective", "all_reduce"),
-        ("offset", "missing_reduction", ""),
+        ("offset", "wrong_sum", "terms are missing, are counted twice, or are others"),
         ("reduction", "missing_reduction", "a partial sum of the matrix product"),
         ("activation", "extra_operator", "gelu"),
         ("cache", "missing_reduction", "matrix product"),

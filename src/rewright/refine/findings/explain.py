@@ -186,7 +186,14 @@ def _spot_by_terms(
     if mail is not None and origin is not None:
         origin, partial = None, False  # what one rank makes of a message is no addend that others have the rest of
     what = describe_node(parting.node)
-    if parting.is_end and "Partial" not in relation.placement:
+    is_summed = partial and bool(parting.partial) and localiser.is_everywhere(parting.rank, parting.partial[0])
+    if is_summed:
+        partial = False
+        message = (
+            f"rank {parting.rank} computes the {what} from a sum over the ranks that one device does not have: "
+            "terms are missing, are counted twice, or are others"
+        )
+    elif parting.is_end and "Partial" not in relation.placement:
         origin, partial = None, False
         message = (
             f"no operator was found that is wrong by itself on the way to the {what}: all that it is made of is "
@@ -209,6 +216,8 @@ def _spot_by_terms(
         message += str(receiving.span)
     shown = origin or parting
     kind, held = "wrong_value", "no part of a tensor of the sequential program"
+    if is_summed:
+        kind = "wrong_sum"
     if partial:
         kind, held = "missing_reduction", 'Partial("sum")'
     where, wanted = Where(shown.counterpart, shown.rank, shown.position), relation.expected or "Replicate()"
