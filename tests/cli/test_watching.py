@@ -19,6 +19,13 @@ from torch import nn
 def model():
     return nn.Linear(4, 4), (torch.zeros(2, 4),)
 """
+HEARS = """
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from rewright.__main__ import main
+main()
+"""
+"""The command where interrupts are heard: a shell ignores them for what runs in the background."""
 
 
 def test_what_is_watched(tmp_path: Path) -> None:
@@ -44,9 +51,9 @@ def test_what_is_watched(tmp_path: Path) -> None:
 def test_a_command_runs_again_after_a_change_until_it_is_interrupted(tmp_path: Path) -> None:
     (tmp_path / "left.py").write_text(MODEL)
     (tmp_path / "right.py").write_text(MODEL)
-    command = [sys.executable, "-m", "rewright", "equiv", "left.py:model", "right.py:model", "--watch"]
+    command = [sys.executable, "-c", HEARS, "equiv", "left.py:model", "right.py:model", "--watch"]
     with subprocess.Popen(
-        command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, preexec_fn=_hear
+        command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
     ) as running:
         assert running.stdout is not None
         guard = threading.Timer(120, running.kill)
@@ -64,9 +71,3 @@ def test_a_command_runs_again_after_a_change_until_it_is_interrupted(tmp_path: P
         assert "interrupted" in next(lines)
         assert running.wait() == 130
         guard.cancel()
-
-
-def _hear() -> None:
-    """A process that hears interrupts, also where a shell started the tests in the background."""
-    os.setsid()
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
