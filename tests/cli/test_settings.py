@@ -66,6 +66,7 @@ def test_other_commands_have_their_own_table(tmp_path: Path) -> None:
             "[tool.rewright.refine]\nmehs = 'tp=8'\n",
             "'mehs' in .tool.rewright.refine. is no option .* did you mean 'mesh'",
         ),
+        ("[tool.rewright.refine]\nwatch = true\n", "'watch' in .tool.rewright.refine. is no option of rewright refine"),
         ("[tool.rewright]\nrefine = 3\n", r"refine is 3; write \[tool.rewright.refine\]"),
         ("[tool]\nrewright = 3\n", "tool.rewright is 3; write a table for each command"),
         ("[tool.rewright.refine\n", "is no TOML: .*; correct that line"),

@@ -6,15 +6,12 @@ from dataclasses import dataclass, fields, replace
 from itertools import product
 from typing import Any, cast
 
-import numpy as np
-
 from rewright import ops
 from rewright.blame.divergence import Divergence, Search
 from rewright.blame.places import Place
-from rewright.interp.placing import TOLERANCE, Difference, added_up, compare, cut
+from rewright.interp.placing import Difference, added_up, compare, cut, ratio
 from rewright.ir.graph import Node
 from rewright.ir.operator import call_operator
-from rewright.ops.base import Array
 
 
 @dataclass(frozen=True)
@@ -149,8 +146,8 @@ class Teller:
         other = self._other(position, place)
         if not fitting:
             return other or f"a tensor of shape {list(local[rank].shape)}"
-        factor = _factor(cut(value, fitting[0].runs[rank]), added_up(local, fitting[0], self.holding.mesh, rank))
-        if factor is not None:
+        factor = ratio(cut(value, fitting[0].runs[rank]), added_up(local, fitting[0], self.holding.mesh, rank))
+        if factor:
             return f"{factor:g} times that on rank {rank}"
         worst = self._worst(position, place)
         if other or worst is None:
@@ -203,16 +200,3 @@ def differences(wanted: Node, node: Node) -> str:
 def _number(node: Node) -> str:
     value = ops.splat(node.op)
     return "another table" if value is None else f"{value:g}"
-
-
-def _factor(right: Array, held: Array) -> float | None:
-    """The number that makes one tensor of the other, where there is one."""
-    if right.dtype.kind != "f" or not right.size:
-        return None
-    largest = np.unravel_index(int(np.argmax(np.abs(right))), right.shape)
-    if not np.isfinite(right[largest]) or right[largest] == 0 or not np.isfinite(held[largest]):
-        return None
-    factor = float(held[largest] / right[largest])
-    with np.errstate(all="ignore"):
-        off = np.abs(held - factor * right).max()
-    return float(f"{factor:.6g}") if factor and off <= TOLERANCE * np.abs(right[largest]) * abs(factor) else None

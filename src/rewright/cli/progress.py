@@ -6,12 +6,14 @@ import sys
 import time
 from collections.abc import Generator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.progress import Progress as Bar
 from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from rewright.refine.verdict import Finding
+if TYPE_CHECKING:
+    from rewright.refine.verdict import Finding
 
 
 class Progress:

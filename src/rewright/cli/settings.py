@@ -18,7 +18,7 @@ FILE = "pyproject.toml"
 _TABLE = "rewright"
 _OF_CLAIMS = ("mesh", "relations", "symbolic", "certificate", "backward", "explain", "no-explain")
 """What the file of a matrix says for each of its claims."""
-_MATRIX = "matrix"
+_MATRIX, _WATCH = "matrix", "watch"
 
 
 def settings(
@@ -42,6 +42,7 @@ def settings(
     if not isinstance(own, Mapping):
         raise RewrightError(f"{path}: [tool.{_TABLE}] {verb} is {own!r}; write [tool.{_TABLE}.{verb}]")
     options = _options(function)
+    options.pop(_WATCH, None)  # it starts the command again and again, each of which would read it here
     claims = _MATRIX in own or any(text.split("=")[0] == f"--{_MATRIX}" for text in arguments)
     found: dict[str, Any] = {}
     for name, value in cast("Mapping[str, Any]", own).items():

@@ -186,17 +186,23 @@ def _counts_ranks(factor: float, mesh: Mesh) -> bool:
 
 
 def _multiple(value: Array, locals_: Sequence[Array], placement: Placement, mesh: Mesh) -> float | None:
-    scale, factor = float(np.abs(value).max()), math.nan
-    for rank in range(mesh.size):
-        right, held = cut(value, placement.runs[rank]), added_up(locals_, placement, mesh, rank)
-        if not right.size or not np.isfinite(held).all():
-            return None
-        largest = np.unravel_index(int(np.argmax(np.abs(right))), right.shape)
-        if math.isnan(factor) and right[largest]:
-            factor = float(held[largest] / right[largest])
-        if math.isnan(factor) or np.abs(held - factor * right).max() > TOLERANCE * scale * max(abs(factor), 1.0):
-            return None
-    return float(f"{factor:.6g}")
+    parts = ((cut(value, placement.runs[rank]), added_up(locals_, placement, mesh, rank)) for rank in range(mesh.size))
+    found: set[float | None] = {ratio(right, held) for right, held in parts if right.any() or held.any()}
+    return next(iter(found)) if len(found) == 1 else None
+
+
+def ratio(right: Array, held: Array) -> float | None:
+    """The number that makes the second tensor of the first one, to six digits; None where there is none."""
+    if right.dtype.kind != "f" or not right.size:
+        return None
+    largest = np.unravel_index(int(np.argmax(np.abs(right))), right.shape)
+    if not np.isfinite(right[largest]) or right[largest] == 0 or not np.isfinite(held[largest]):
+        return None
+    factor = float(held[largest] / right[largest])
+    with np.errstate(all="ignore"):
+        off = np.abs(held - factor * right).max()
+    close = off <= TOLERANCE * np.abs(right[largest]) * (abs(factor) or 1.0)
+    return float(f"{factor:.6g}") if close else None
 
 
 def fitting(value: Array, locals_: Sequence[Array], mesh: Mesh, floor: float = 0.0) -> Placement | None:

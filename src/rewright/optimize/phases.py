@@ -34,6 +34,15 @@ class Work:
 
 
 @dataclass(frozen=True)
+class Mask:
+    """A condition with a value that leaves nothing of a tile, if it has it everywhere; and what is finite then."""
+
+    condition: Expression
+    absorbs: bool
+    taken: tuple[Expression, ...]
+
+
+@dataclass(frozen=True)
 class Variants:
     """Conditions on indices of a sweep, when a tile is skipped, and what it computes where they are known."""
 
@@ -47,8 +56,8 @@ class Variants:
     mixed: Work
     taken: Mapping[Test, tuple[Expression, ...]]
     """What each of these takes to be finite where its conditions have these values."""
-    read: tuple[tuple[Expression, bool, tuple[Expression, ...]], ...]
-    """Conditions on what is read, the value with which they leave nothing of a tile, and what is finite then."""
+    read: Mask | None
+    """The first condition on what is read that may leave nothing of a tile."""
 
 
 def work(table: Table, sweep: Sweep) -> Work:
@@ -93,10 +102,7 @@ def variants(table: Table, sweep: Sweep) -> Variants:
                 finite = []
                 special.append(((number, value), _under(table, whole, {condition: value}, finite)))
                 taken[((number, value),)] = tuple(finite)
-    masks = () if counted else (c for c in read_conditions(whole.values()) if sweep.lane.name in c.free)
-    read = [
-        (mask, value, *found) for mask in masks for value in (False, True) for found in _left(table, whole, mask, value)
-    ]
+    read = None if counted else _read_mask(table, whole, sweep.lane.name)
     if special and (skip or len(conditions) > 1):
         special = []  # one condition at a time, so that code does not multiply
     plain = None
@@ -104,14 +110,16 @@ def variants(table: Table, sweep: Sweep) -> Variants:
         finite = []
         plain = (tuple(unmasked), _under(table, whole, {conditions[n]: v for n, v in unmasked}, finite))
         taken[plain[0]] = tuple(finite)
-    return Variants(conditions, tuple(skip), tuple(special), plain, whole, taken, tuple(read[:1]))
+    return Variants(conditions, tuple(skip), tuple(special), plain, whole, taken, read)
 
 
-def _left(table: Table, whole: Work, mask: Expression, value: bool) -> list[tuple[tuple[Expression, ...]]]:
-    """What is taken to be finite where a mask with one value everywhere leaves nothing; empty where it leaves some."""
-    finite: list[Expression] = []
-    gone = all(vanishes(table, _kind(r), body, {mask: value}, finite) for r, body in whole.bodies)
-    return [(tuple(finite),)] if gone else []
+def _read_mask(table: Table, whole: Work, lane: str) -> Mask | None:
+    for mask in (c for c in read_conditions(whole.values()) if lane in c.free):
+        for value in (False, True):
+            finite: list[Expression] = []
+            if all(vanishes(table, _kind(r), body, {mask: value}, finite) for r, body in whole.bodies):
+                return Mask(mask, value, tuple(finite))
+    return None
 
 
 def _kind(running: Running) -> str:

@@ -103,7 +103,7 @@ def skip_lines(plan: Plan, sweep: Sweep) -> list[str]:
         lines.append(
             f"tiles where {condition_text(found.conditions[number])} is {str(value).lower()} everywhere are skipped"
         )
-    if found.read and sweep.products:
+    if found.read is not None and sweep.products:
         lines.append("tiles of which a mask that is read leaves nothing are skipped before their products, in C++")
     if found.plain is not None:
         lines.append("tiles where it is so nowhere carry no mask")

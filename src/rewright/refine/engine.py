@@ -237,7 +237,7 @@ def _answer(question: Question, asked: _Asked, drafts: Sequence[Draft] = ()) -> 
     known = case.relations.placements.items()
     held = [name for name, placement in known if not placement.partial and name not in parted]
     narrow = None if drafts else narrow_question(question, held)
-    less = None if narrow is None else _answer(narrow.question, asked, narrow.drafts)
+    less = None if narrow is None else _answer(narrow.question, replace(asked, tell=None), narrow.drafts)
     if less is not None and less.status == "proved":
         return less
     if not asked.explain or not values.are_known:

@@ -10,7 +10,7 @@ is told to who asks (``finite.needs``): a softmax of a row that a mask leaves no
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from rewright.ir.types import DType
 from rewright.ops import facts
@@ -22,13 +22,24 @@ from rewright.optimize.scalars.facts import Known, facts_of_call, where_defined
 
 def index_conditions(values: Iterable[Expression]) -> list[Expression]:
     """The largest conditions in expressions that depend on indices alone, and on more than one value."""
+    return _largest(values, lambda e: bool(e.free) and _of_indices(e))
+
+
+def read_conditions(values: Iterable[Expression]) -> list[Expression]:
+    """The largest conditions in expressions that are made of comparisons of indices and of what is read."""
+    found = _largest(values, lambda e: bool(e.free) and all(_is_test(x) or _is_read(x) for x in walk(e)))
+    return [e for e in found if not _of_indices(e)]
+
+
+def _largest(values: Iterable[Expression], wanted: Callable[[Expression], bool]) -> list[Expression]:
+    """The largest wanted conditions in expressions, in the order in which they are met."""
     found: dict[int, Expression] = {}
 
     def visit(e: Expression) -> None:
         if e.number in seen:
             return
         seen.add(e.number)
-        if e.dtype is DType.BOOL and e.free and _of_indices(e):
+        if e.dtype is DType.BOOL and wanted(e):
             found[e.number] = e
             return
         for a in e.arguments:
@@ -38,29 +49,6 @@ def index_conditions(values: Iterable[Expression]) -> list[Expression]:
     for value in values:
         visit(value)
     return list(found.values())
-
-
-def read_conditions(values: Iterable[Expression]) -> list[Expression]:
-    """The largest conditions in expressions that are comparisons of what is read and of indices."""
-    found = {e.number: e for value in values for e in _largest(value) if not _of_indices(e) and e.free}
-    return list(found.values())
-
-
-def _largest(value: Expression) -> list[Expression]:
-    """The largest conditions in an expression that need nothing but comparisons."""
-    found: list[Expression] = []
-    seen: set[int] = set()
-    stack = [value]
-    while stack:
-        e = stack.pop()
-        if e.number in seen:
-            continue
-        seen.add(e.number)
-        if e.dtype is DType.BOOL and all(_is_test(x) or _is_read(x) for x in walk(e)):
-            found.append(e)
-        else:
-            stack.extend(e.arguments)
-    return found
 
 
 def _of_indices(e: Expression) -> bool:

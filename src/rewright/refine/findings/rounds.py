@@ -65,7 +65,7 @@ def findings(
     for _ in range(_MOST_ROUNDS):
         spots = spots_of(case, proof, ran) if locate or not ran.is_different else []
         here = _findings(case, proof, ran, spots)
-        if tell is not None and here and not found:
+        if tell is not None and here and not found and ran.is_different:
             tell(here[0])
         if not (spots and suggest and ran.is_different):
             return _merge(found, [] if found else here), _notes(found)

@@ -9,7 +9,7 @@ from rewright.ir.graph import Graph
 from rewright.ir.sizes import size_symbols
 from rewright.ir.types import DType
 from rewright.optimize.kernel import Kernel, Sweep
-from rewright.optimize.phases import Variants, Work, variants
+from rewright.optimize.phases import Mask, Variants, Work, variants
 from rewright.optimize.printing.arguments import arguments
 from rewright.optimize.printing.loops.context import BEGIN, COLUMNS, FIRST, ROW, ROWS, Context, Tiling, padded_size
 from rewright.optimize.printing.loops.interchange import interchanged, runs_across
@@ -111,8 +111,8 @@ def _sweep(k: Context, sweep: Sweep) -> None:
             for number, condition in enumerate(found.conditions):
                 tile.add(Let(f"known{number}", tile_condition(condition, bounds), DType.I32))
         _skip(k, tile, sweep, found)
-        if sweep.products:
-            _skip_by_data(k, tile, sweep, found)
+        if found.read is not None and sweep.products:
+            _skip_by_data(k, tile, sweep, found.read)
         tile.add(*_cases(k, tile, sweep, found, lanes, left))
         _stop(k, tile, sweep)
     block.add(Loop("begin", whole(sweep.lane.size), tile.body, step=whole(lanes)))
@@ -140,15 +140,14 @@ def _skip(k: Context, tile: Scope, sweep: Sweep, found: Variants) -> None:
         tile.add(If(fold_left("or", some), (Leave("continue"),), note="the mask absorbs the whole tile"))
 
 
-def _skip_by_data(k: Context, tile: Scope, sweep: Sweep, found: Variants) -> None:
+def _skip_by_data(k: Context, tile: Scope, sweep: Sweep, mask: Mask) -> None:
     """Leave a tile of which a mask that is read leaves nothing, before its products."""
-    for mask, absorbs, taken in found.read:
-        empty = Name(k.scopes.fresh("empty"))
-        tile.add(Let(empty.text, whole(1), DType.I32, changes=True))
-        tile.add(*all_of_tile(k, sweep, mask, empty, absorbs))
-        test = finite_too(k, tile, sweep, call("to_bool", empty), taken)
-        if test is not None:
-            tile.add(If(test, (Leave("continue"),), note="the mask, as it was read, absorbs the whole tile"))
+    empty = Name(k.scopes.fresh("empty"))
+    tile.add(Let(empty.text, whole(1), DType.I32, changes=True))
+    tile.add(*all_of_tile(k, sweep, mask.condition, empty, mask.absorbs))
+    test = finite_too(k, tile, sweep, call("to_bool", empty), mask.taken)
+    if test is not None:
+        tile.add(If(test, (Leave("continue"),), note="the mask, as it was read, absorbs the whole tile"))
 
 
 def _cases(
