@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -45,6 +46,24 @@ def test_the_least_of_several_turns_counts_and_the_first_one_does_not() -> None:
     found = timed({"a": lambda: None}, [], lambda: next(starts))
 
     assert found == {"a": pytest.approx(0.1)}
+
+
+def test_what_is_far_slower_than_another_and_takes_long_has_no_further_turn() -> None:
+    calls = Counter[str]()
+    now = 0.0
+
+    def taking(name: str, seconds: float) -> Callable[[], None]:
+        def call() -> None:
+            nonlocal now
+            now += seconds
+            calls[name] += 1
+
+        return call
+
+    found = timed({"a": taking("a", 30.0), "b": taking("b", 0.5), "c": taking("c", 0.2)}, [], lambda: now)
+
+    assert found == {"a": pytest.approx(30.0), "b": pytest.approx(0.5), "c": pytest.approx(0.2)}
+    assert calls == {"a": 3, "b": 4, "c": 4}
 
 
 def test_a_contestant_that_raises_is_none_and_a_note_says_why() -> None:

@@ -7,6 +7,7 @@ import torch.nn.functional as F
 
 import rewright as rw
 from rewright.optimize.planning.plan import Plan
+from rewright.optimize.planning.work import plan_work, program_work
 from tests.optimize.programs import normal
 
 
@@ -57,3 +58,24 @@ def test_a_bias_that_is_looked_up_is_stored_where_many_windows_read_it() -> None
 
     assert "gather" in run(6)
     assert "gather" not in run(1)
+
+
+def test_products_that_are_put_side_by_side_are_stored_each_by_itself() -> None:
+    def three(p: torch.Tensor, q: torch.Tensor, k: torch.Tensor) -> torch.Tensor:
+        parts = p @ k, (p * p) @ k, p.mT @ q
+        return torch.cat([part.transpose(0, 1).reshape(96, 64) for part in parts], -1)
+
+    plan = optimized(three, 0.1 * normal(4, 96, 96), normal(4, 96, 16, seed=1), normal(4, 96, 16, seed=2))
+
+    assert plan_work(plan) < 1.5 * program_work(plan.graph)
+
+
+def test_what_two_halves_of_a_product_are_put_side_by_side_with_does_not_compute_it_twice() -> None:
+    def turned(p: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+        a, b = (torch.softmax(p, -1) @ x).chunk(2, -1)
+        return F.pad(-b, (0, 8)) + F.pad(a, (8, 0))
+
+    plan = optimized(turned, normal(24, 24), normal(24, 16, seed=1))
+
+    assert "dot_general" in stored(plan)
+    assert plan_work(plan) < 1.5 * program_work(plan.graph)

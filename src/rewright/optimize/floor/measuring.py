@@ -27,6 +27,8 @@ from rewright.optimize.sizes.runner import FlexibleRunner
 Ours = Callable[[Runner], Any]
 ROUNDS, LEAST, MOST = 30, 3, 0.3
 """At most so many turns, at least so many, and seconds of one contestant after which there are no more."""
+HOPELESS = 3.0
+"""What takes more than this many times as long as the fastest, and long, has no further turn."""
 FEW, ROUNDED = 0.01, 4.0
 """Of integers this share may differ; floats so many square roots of their precision, of the largest one."""
 LITTLE = 0.05
@@ -263,7 +265,7 @@ def timed(
             if turn:
                 best[name] = min(best.get(name, needed), needed)
                 spent[name] = spent.get(name, 0.0) + needed
-                if turn >= LEAST and spent[name] > MOST:
+                if spent[name] > MOST and (turn >= LEAST or best[name] > HOPELESS * min(best.values())):
                     del left[name]
         if not left:
             break

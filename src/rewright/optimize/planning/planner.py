@@ -90,6 +90,7 @@ class Planner(Storing):
             for position in dense_products(self.graph, self.machine):
                 self._leave(position, WHY)
             self._shared()
+            self._side_by_side()
             self._rolled()
             self._looked_up()
             self._long()
@@ -353,12 +354,13 @@ class Planner(Storing):
 
     def _store_repeated(self, kernels: Sequence[Kernel]) -> bool:
         """Store the reduction that kernels compute again at the greatest cost, where storing it is cheaper."""
+        nodes = self.graph.nodes
         done: dict[int, float] = {}
         for share in (share for kernel in kernels for share in shares(kernel)):
             position, _ = self.origin.get(share.value, (None, ()))
             if position is not None and position not in self.whole and not self._is_given(position):
-                done[position] = done.get(position, 0.0) + share.done
-        nodes = self.graph.nodes
+                apart = isinstance(nodes[position].op, ops.DotGeneral) and not share.is_product
+                done[position] = done.get(position, 0.0) + share.done * (2.0 if apart else 1.0)
         once = {p: node_work(self.graph, nodes[p]) for p in done}
         own = (*self.graph.inputs.values(), *self.graph.outputs.values())
         most = max(elements(self.graph, p) for p in own)

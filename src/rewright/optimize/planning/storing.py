@@ -138,6 +138,51 @@ class Storing:
                 self.whole.add(base)
                 self.decisions.append(f"{self.graph.nodes[base].op.name} is stored: its slices are put together")
 
+    def _side_by_side(self) -> None:
+        """A product that is one of several parts of a tensor is stored.
+
+        A kernel for the whole would compute each of the products at the places of all of them, and none by tiles. So
+        the gradients of queries, keys and values are put side by side where one layer makes all three.
+        """
+        for position in self.live:
+            node = self.graph.nodes[position]
+            if not isinstance(node.op, (ops.Concatenate, ops.Pad)):
+                continue
+            found = {self.base(p): self._products(self.base(p)) for p in node.operands}
+            several = len(frozenset[int]().union(*found.values())) > 1
+            if not (several or isinstance(node.op, ops.Pad)):
+                continue
+            for base, products in found.items():
+                if products and elements(self.graph, position) > elements(self.graph, base):
+                    size = elements(self.graph, base)
+                    larger = {p for p in products if elements(self.graph, p) > size}  # of which the base is a slice
+                    for p in larger or {base}:
+                        self._store_part(p)
+
+    def _store_part(self, position: int) -> None:
+        if position not in self.cuts:
+            self.cuts.add(position)
+            self.whole.add(position)
+            node = self.graph.nodes[position]
+            self.decisions.append(f"{node.op.name} at {node.span} is stored: it is a part of a tensor")
+
+    def _products(self, position: int) -> frozenset[int]:
+        """The products that kernels would compute for a tensor element by element."""
+        found: set[int] = set()
+        seen: set[int] = set()
+        stack = [position]
+        while stack:
+            p = stack.pop()
+            if p in seen or p in self.cuts or not self._is_computed(p):
+                continue
+            seen.add(p)
+            op = self.graph.nodes[p].op
+            if isinstance(op, ops.DotGeneral):
+                found.add(p)
+            elif isinstance(op, CHEAP):
+                stack.extend(self.graph.nodes[p].operands)
+        return frozenset(found)
+
     def _looked_up(self) -> None:
         """What is looked up at computed places is stored where several times as many elements read it.
 

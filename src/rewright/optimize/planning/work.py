@@ -38,6 +38,8 @@ class Share:
     value: Expression
     done: float
     once: float
+    is_product: bool = True
+    """Whether the multiplications of a product are among them; else they are those of its elements."""
 
 
 def work_of(plan: Plan, program: Graph) -> Work:
@@ -102,9 +104,10 @@ def shares(kernel: Kernel) -> Iterator[Share]:
         for r in sweep.running:
             features = kernel.features
             wide = features is not None and features.name in r.value.free
-            each = 2.0 if r.factors is not None else 1.0
+            is_product = r.factors is not None
+            each = 2.0 if is_product else 1.0
             done = outer * lane * (features.count if wide and features is not None else 1)
-            yield Share(r.value, each * done, each * _count(r.value.free, sizes) * lane)
+            yield Share(r.value, each * done, each * _count(r.value.free, sizes) * lane, is_product)
 
 
 def _elements(kernel: Kernel) -> Iterator[float]:
