@@ -6,8 +6,10 @@ from rewright import ops
 from rewright.analysis.moving import laid_out
 from rewright.ir.graph import Graph
 from rewright.ir.operator import Unsupported
+from rewright.optimize.planning.costs import Machine, again_seconds
 from rewright.optimize.planning.reading import NotScalar, Reader
 from rewright.optimize.planning.roles import reductions
+from rewright.optimize.planning.work import node_work
 from rewright.optimize.scalars.expressions import Table
 from rewright.terms.scalar import Scalar
 
@@ -33,6 +35,7 @@ class Storing:
     projections: frozenset[int]
     denotations: dict[int, Scalar | Unsupported]
     decisions: list[str]
+    machine: Machine
 
     def _memory(self) -> frozenset[int]:
         graph = self.graph
@@ -141,8 +144,9 @@ class Storing:
     def _side_by_side(self) -> None:
         """A product that is one of several parts of a tensor is stored.
 
-        A kernel for the whole would compute each of the products at the places of all of them, and none by tiles. So
-        the gradients of queries, keys and values are put side by side where one layer makes all three.
+        A kernel for the whole would compute each of the products at the places of all of them, which costs more than
+        to store what is not small. So the gradients of queries, keys and values are put side by side where one layer
+        makes all three.
         """
         for position in self.live:
             node = self.graph.nodes[position]
@@ -153,9 +157,11 @@ class Storing:
             if not (several or isinstance(node.op, ops.Pad)):
                 continue
             for base, products in found.items():
-                if products and elements(self.graph, position) > elements(self.graph, base):
-                    size = elements(self.graph, base)
-                    larger = {p for p in products if elements(self.graph, p) > size}  # of which the base is a slice
+                size = elements(self.graph, base)
+                places = elements(self.graph, position) / max(size, 1)
+                larger = {p for p in products if elements(self.graph, p) > size}  # of which the base is a slice
+                work = sum(node_work(self.graph, self.graph.nodes[p]) for p in products)
+                if again_seconds(self.graph, base, (places - 1) * work, self.machine) > 0:
                     for p in larger or {base}:
                         self._store_part(p)
 
