@@ -270,7 +270,7 @@ def optimize(
             same program was optimised before on this machine.
         dynamic: names for sizes that change, by input and axis, such as ``{"x": {0: "batch", 1: "tokens"}}``. Kernels
             take these sizes: one plan and one proof are for all of them, and nothing is compiled for a second one. A
-            note says where that cannot be, and kernels are for the sizes of the example. Such kernels are not kept.
+            note says where that cannot be, and kernels are for the sizes of the example.
 
     Returns:
         A callable with the plan, its proof, its code, and the reason where it falls back to the original program;
@@ -352,10 +352,12 @@ class Request:
         is_flexible = bool(size_symbols(captured))
         found.domain = SizedDomain(whole) if is_flexible else Domain.of(whole)
         found.seconds["capture"] = time.process_time() - started
-        options = (self.allow, self.verify, self.peers, self.times is not None)
-        is_kept = self.remember and self.target == "cpu" and not is_flexible
+        hints = self._sizes(captured, found.calls) if is_flexible else {}
+        about = tuple((name, size.bit_length()) for name, size in hints.items())  # what is fastest depends on it
+        options = (self.allow, self.verify, self.peers, self.times is not None, about)
+        is_kept = self.remember and self.target == "cpu"
         key = key_of(whole, self.target, options) if is_kept else ""
-        if key and (entry := recall(key)) is not None and _restore(found, entry):
+        if key and (entry := recall(key)) is not None and _restore(found, entry, captured, hints, self.verify):
             return
         from rewright.optimize import making
         from rewright.optimize.sizes import making as sizes  # and so the planner, and the prover
@@ -365,7 +367,6 @@ class Request:
             found.notes.append(f"not run on numbers, and not timed: {once} may do more than compute")
         verify = self.verify and not once
         if is_flexible:
-            hints = self._sizes(captured, found.calls)
             sizes.find_kernels(found, captured, hints, self.target, self.allow, self.budget, verify)
             example = with_sizes(captured, hints)
         else:
@@ -412,10 +413,10 @@ def _capture(
     return capture(program, args, kwargs, dynamic=dynamic, guards_queries=True, opaque=True)
 
 
-def _restore(found: Optimized, entry: Entry) -> bool:
+def _restore(found: Optimized, entry: Entry, captured: Graph, hints: Mapping[str, int], verify: bool) -> bool:
     """Fill in what was remembered; false where it cannot be loaded, and is to be made anew."""
     try:
-        runner = entry.runner()
+        runner = entry.sized_runner(captured, hints, verify) if entry.is_sized else entry.runner()
     except RewrightError as error:
         found.notes.append(str(error))
         return False

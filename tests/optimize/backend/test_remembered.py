@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
+from rewright import ops
+from rewright.ir.graph import Graph
 from rewright.optimize import making
-from rewright.optimize.backend import backend, kernels
+from rewright.optimize.backend import backend, choosing, fitted, kernels
+from rewright.optimize.backend.known import Known
 from rewright.optimize.floor.timings import OURS, Floor, Timing
+from rewright.optimize.sizes import plans
 from tests.optimize.backend.training import Twins, layer_norm
 from tests.optimize.programs import normal
 
@@ -82,3 +87,59 @@ def test_forward_and_backward_are_remembered(monkeypatch: pytest.MonkeyPatch, ca
         twins.agree()
         monkeypatch.setattr(making, "Planner", refuse)
     assert "left to" not in caplog.text
+
+
+def growing(monkeypatch: pytest.MonkeyPatch) -> list[torch.Tensor]:
+    """Compile the program as a new process would, and call it with three lengths."""
+    torch._dynamo.reset()
+    options = {"target": "cpu", "floor": False}
+    compiled = torch.compile(program, backend=backend, options=options, dynamic=True)
+    with torch.no_grad():
+        return [compiled(normal(length, 6), normal(6, 8)) for length in (130, 40, 301)]
+
+
+def test_kernels_that_take_sizes_are_planned_once(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    first = growing(monkeypatch)
+    for module, name in ((making, "Planner"), (plans, "Planner"), (fitted, "fit_graph")):
+        monkeypatch.setattr(module, name, refuse)
+
+    for one, again, length in zip(first, growing(monkeypatch), (130, 40, 301), strict=True):
+        assert torch.equal(one, again)
+        torch.testing.assert_close(one, program(normal(length, 6), normal(6, 8)))
+    assert "left to" not in caplog.text and "planned again" not in caplog.text
+
+
+def test_a_remembered_graph_of_another_program_is_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    recall = Known.recall_graph
+    changed: list[int] = []
+
+    def wrong(known: Known) -> Graph | None:
+        graph = recall(known)
+        if graph is None:
+            return None
+        changed.extend(p for p, node in enumerate(graph.nodes) if isinstance(node.op, ops.Multiply))
+        nodes = [replace(n, op=ops.Add()) if isinstance(n.op, ops.Multiply) else n for n in graph.nodes]
+        return replace(graph, nodes=tuple(nodes))
+
+    growing(monkeypatch)
+    monkeypatch.setattr(Known, "recall_graph", wrong)
+
+    for found, length in zip(growing(monkeypatch), (130, 40, 301), strict=True):
+        torch.testing.assert_close(found, program(normal(length, 6), normal(6, 8)))
+    assert changed
+
+
+def test_which_way_to_take_a_step_is_timed_once(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", logger="rewright.optimize")
+    for _ in range(2):
+        module, x = layer_norm()
+        twins = Twins.of(module, target="cpu", floor=["eager"], verify=False)
+        for _ in range(2):
+            twins.step(x)
+            twins.agree()
+        monkeypatch.setattr(choosing, "timed", refuse)
+    assert caplog.text.count("gradients: ") == 2 and "as in an earlier process" in caplog.text

@@ -8,6 +8,7 @@ import torch
 import rewright as rw
 from rewright.optimize.floor.parts import Eager, parts_of
 from rewright.optimize.planning.costs import Machine
+from rewright.optimize.planning.outline import Outline
 from rewright.optimize.planning.plan import widen_storage
 from rewright.optimize.planning.planner import Planner
 from rewright.optimize.planning.preparing import prepare_graph
@@ -26,7 +27,7 @@ def test_torch_computes_for_every_part_what_its_kernels_do(name: str, is_split: 
     plan = Planner(prepare_graph(captured)).plan()
     plan = widen_storage(split_plan(plan, WIDE, 3) if is_split else plan)
     runner = reference.runner(plan)
-    parts = {part.steps[0]: part for part in parts_of(plan)}
+    parts = {part.steps[0]: part for part in parts_of(Outline.of(plan))}
     assert parts
     values = runner.bare.start(dict(zip(captured.inputs, args, strict=True)))
 
@@ -49,7 +50,7 @@ def test_parts_of_equal_layers_have_one_key() -> None:
         return torch.softmax(x, -1), torch.softmax(y, -1), torch.softmax(z, -1)
 
     args = normal(3, 8), normal(3, 8, seed=1), normal(4, 8)
-    keys = [part.key for part in parts_of(Planner(prepare_graph(rw.capture(program, args))).plan())]
+    keys = [part.key for part in parts_of(Outline.of(Planner(prepare_graph(rw.capture(program, args))).plan()))]
 
     assert len(keys) == 3 and len(set(keys)) == 2
 

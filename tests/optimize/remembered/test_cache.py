@@ -18,6 +18,7 @@ from rewright.optimize import api, making
 from rewright.optimize.remembered import cache
 from rewright.optimize.remembered.cache import programs_folder
 from rewright.optimize.running.building import cache_folder
+from rewright.optimize.sizes import plans
 from tests.optimize.programs import normal
 
 ARGS = normal(8, 48), normal(48), normal(48, seed=1), normal(48, 200, seed=2)
@@ -157,3 +158,41 @@ def test_a_failure_of_ours_leaves_the_program_as_it_is(monkeypatch: pytest.Monke
 
     assert (found.status, found.runs, found.runner) == ("fallback", "eager", None)
     torch.testing.assert_close(found(*ARGS), program(*ARGS))
+
+
+def test_kernels_that_take_sizes_are_remembered_with_those_for_other_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
+    def asked() -> api.Optimized:
+        return rw.optimize(program, ARGS, target="cpu", floor=False, dynamic={"x": {0: "n"}})
+
+    first = asked()
+    monkeypatch.setattr(plans, "Planner", None)
+    again = asked()
+
+    assert first.entry is None and again.entry is not None, again.reason
+    assert (again.status, again.reason, again.counts) == (first.status, first.reason, first.counts)
+    for n in (1, 2, 47, 48, 131):
+        given = normal(n, 48), *ARGS[1:]
+        assert torch.equal(again(*given), first(*given))
+        torch.testing.assert_close(again(*given), program(*given))
+
+
+def test_what_stores_16_bits_in_32_does_so_again() -> None:
+    def products(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+        y = torch.relu(x @ w)
+        return torch.softmax(y, -1) + y.square().sum(-1, keepdim=True)
+
+    args = normal(3, 16).bfloat16(), normal(16, 40).bfloat16()
+    first, again = (rw.optimize(products, args, target="cpu", floor=False, dynamic={"x": {0: "n"}}) for _ in range(2))
+
+    assert again.entry is not None
+    given = normal(70, 16).bfloat16(), args[1]
+    assert torch.equal(again(*given), first(*given))
+
+
+def test_a_damaged_note_is_none() -> None:
+    cache.keep_note("key", {"kept": 1})
+    assert cache.recall_note("key") == {"kept": 1}
+    (programs_folder() / "key" / "note.json").write_text('{"kept": 2}')
+
+    assert cache.recall_note("key") is None
+    assert cache.recall_note("other") is None

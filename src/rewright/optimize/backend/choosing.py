@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from rewright.optimize.backend.known import Known
 from rewright.optimize.backend.others import said
 from rewright.optimize.floor.measuring import agree, timed
 
@@ -30,8 +31,8 @@ class Choice:
     on copies of its arguments.
     """
 
-    def __init__(self, calls: Mapping[str, Call], size: int, stepped: threading.Event) -> None:
-        self.calls = calls
+    def __init__(self, calls: Mapping[str, Call], size: int, stepped: threading.Event, known: Known) -> None:
+        self.calls, self.known = calls, known
         self.size = size
         """Bytes of what is saved or computed again."""
         self.stepped = stepped
@@ -47,7 +48,10 @@ class Choice:
         return (self.chosen or self.calls[AGAIN])(*arguments)
 
     def _fastest(self, arguments: Sequence[Any]) -> Call:
-        """The way that takes a step on such arguments in the least time."""
+        """The way that takes a step on such arguments in the least time, now or in an earlier process."""
+        if (name := self.known.recall()) in self.calls:
+            _LOG.info("gradients: %s, as in an earlier process", name)
+            return self.calls[name]
         if not all(type(a) in _KINDS for a in arguments if isinstance(a, torch.Tensor)):
             return self.calls[AGAIN]
         notes: list[str] = []
@@ -68,6 +72,7 @@ class Choice:
         times = ", ".join(f"{name} {1e3 * seconds:.3f} ms" for name, seconds in found.items())
         what = f"{self.size / 1e6:.1f} MB of wide tensors are {kept}" if kept != EAGER else "eager PyTorch runs"
         _LOG.info("gradients: %s (%s)", what, times)
+        self.known.keep(kept)
         return self.calls[kept]
 
 

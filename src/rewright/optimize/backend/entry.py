@@ -63,6 +63,7 @@ def _by_autograd(
     from torch._functorch.partitioners import min_cut_rematerialization_partition
 
     from rewright.optimize.backend.choosing import AGAIN, EAGER, MOST_BYTES, SAVED, WORTH, Choice
+    from rewright.optimize.backend.known import Known
     from rewright.optimize.backend.saving import Saving
     from rewright.optimize.running import targets
 
@@ -74,12 +75,13 @@ def _by_autograd(
     floor = options.get("floor", True)
     if not floor or saving.bytes > MOST_BYTES or not saving.only_computes:
         return again
+    known = Known.of(module, f"gradients {floor} {target}", remember=options.get("remember", True))
     calls: dict[str, Callable[..., Any]] = {AGAIN: again}
-    if saving.share > 1.0 - WORTH:  # else there is not enough to win
+    if saving.share > 1.0 - WORTH and known.recall() in (None, SAVED):  # else there is not enough to win
         calls[SAVED] = _cut_by(min_cut_rematerialization_partition, module, examples, options)
     if targets.is_timed(target) and (floor is True or "eager" in floor):
         calls[EAGER] = module.forward
-    return Choice(calls, saving.bytes, stepped) if len(calls) > 1 else again
+    return Choice(calls, saving.bytes, stepped, known) if len(calls) > 1 else again
 
 
 def _cut_by(

@@ -14,6 +14,7 @@ import torch
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 from rewright.optimize.backend.captured import Captured
+from rewright.optimize.backend.known import Known
 from rewright.optimize.backend.symbols import OpenArguments
 from rewright.optimize.sizes.alike import NotAlike, choose_samples
 from rewright.optimize.sizes.fitting import fit_graph, is_at
@@ -36,11 +37,21 @@ class Fitted:
     fastest: Fastest
 
     @staticmethod
-    def of(module: torch.fx.GraphModule, arguments: Sequence[Any], find: Find) -> Fitted:
-        """Kernels for all sizes, or for all but the width of rows; ``find`` says what is fastest for a graph.
+    def of(module: torch.fx.GraphModule, arguments: Sequence[Any], find: Find, known: Known) -> tuple[Fitted, Captured]:
+        """Kernels for all sizes, or for all but the width of rows, and the graph at those of the arguments.
 
-        Raises RewrightError where the graph is not one program at these.
+        ``find`` says what is fastest for a graph. Raises RewrightError where the graph is not one program at these.
         """
+        if (graph := known.recall_graph()) is not None:
+            captured = Captured.of(module, arguments)
+            if _is_captured(graph, captured) and not (fastest := find(captured, graph)).why:
+                return Fitted(module, graph, fastest), captured
+        found, captured = Fitted._new(module, arguments, find)
+        known.keep_graph(found.graph)
+        return found, captured
+
+    @staticmethod
+    def _new(module: torch.fx.GraphModule, arguments: Sequence[Any], find: Find) -> tuple[Fitted, Captured]:
         first: RewrightError | None = None
         for inputs in _ways(OpenArguments.of(module, arguments)):
             try:
@@ -64,7 +75,7 @@ def _ways(inputs: OpenArguments) -> Iterator[OpenArguments]:
         yield fewer
 
 
-def _fitted(module: torch.fx.GraphModule, inputs: OpenArguments, find: Find) -> Fitted:
+def _fitted(module: torch.fx.GraphModule, inputs: OpenArguments, find: Find) -> tuple[Fitted, Captured]:
     samples = choose_samples(inputs.hints, inputs.taken)
     with _unheard():
         graph = fit_graph(samples, lambda sizes: _graph_of(Captured.of(module, inputs.at(sizes))))
@@ -74,7 +85,7 @@ def _fitted(module: torch.fx.GraphModule, inputs: OpenArguments, find: Find) -> 
     fastest = find(captured, graph)
     if fastest.why:
         raise RewrightError(fastest.why)
-    return Fitted(module, graph, fastest)
+    return Fitted(module, graph, fastest), captured
 
 
 @contextmanager

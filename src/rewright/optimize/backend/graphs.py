@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.utils._python_dispatch import _disable_current_modes  # pyright: ignore[reportPrivateUsage]
 
+from rewright.optimize.backend.known import Known
 from rewright.optimize.backend.others import by_inductor, by_inductor_for_all_sizes, said
 from rewright.optimize.backend.plain import Sizes, is_flexible, sizes_of
 from rewright.optimize.floor.timings import OURS
 
 if TYPE_CHECKING:
+    from rewright.optimize.backend.captured import Captured
     from rewright.optimize.backend.fitted import Fitted
 
 _LOG = logging.getLogger("rewright.optimize")
@@ -90,7 +92,7 @@ class GraphCalls:
     def _by_fitted(self, sizes: Sizes, arguments: Sequence[Any]) -> Call | None:
         """What is fastest for all sizes; None where the graph is another program at these, or nothing is for all."""
         try:
-            calls = (self._fastest(fitted, arguments) for fitted in self.fitted)
+            calls = (self._fastest(fitted, None, arguments) for fitted in self.fitted)
             call = next((call for call in calls if call is not None), None)
             if call is None and self.is_fitting:
                 from rewright.optimize.backend.fitted import Fitted  # with the first graph that is called
@@ -98,10 +100,12 @@ class GraphCalls:
 
                 self.is_fitting = False
                 find = partial(find_fastest, kind=self.kind, options=self.options)
-                fitted = Fitted.of(self.module, arguments, find)
+                what = f"symbols {self.kind} {len(self.fitted)}"
+                known = Known.of(self.module, what, remember=self.options.get("remember", True))
+                fitted, captured = Fitted.of(self.module, arguments, find, known)
                 self.fitted.append(fitted)
                 self.is_fitting = len(self.fitted) < MOST_WIDTHS
-                call = self._fastest(fitted, arguments)
+                call = self._fastest(fitted, captured)
         except Exception as error:
             _LOG.info("%s has kernels for each size by itself: %s", self.kind, said(error))
             return None
@@ -111,9 +115,9 @@ class GraphCalls:
             self.by_fitted[sizes] = call
         return call
 
-    def _fastest(self, fitted: Fitted, arguments: Sequence[Any]) -> Call | None:
+    def _fastest(self, fitted: Fitted, captured: Captured | None, arguments: Sequence[Any] = ()) -> Call | None:
         if fitted.fastest.runs == OURS:
-            return fitted.call(arguments)
+            return fitted.call(arguments) if captured is None else fitted.fastest.call(captured)
         if fitted.fastest.runs == "eager":
             return self.module.forward
         self.rest = self.rest or by_inductor_for_all_sizes(self.module)

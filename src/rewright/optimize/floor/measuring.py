@@ -49,7 +49,8 @@ def measure(
     if isinstance(runner, FlexibleRunner):
         floor = _measure(runner.at(example.tensors), example, call, peers, seconds, ("eager",))
         assert isinstance(floor.runner, Runner)
-        return replace(floor, runner=with_parts(runner, floor.runner))
+        chosen = {other.steps for other in floor.runner.others.values()}
+        return replace(floor, runner=with_parts(runner, chosen))
     return _measure(runner, example, call, peers, seconds, peers)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -12,7 +12,7 @@ from rewright import ops
 from rewright.frontends.torch.eager.operators import TORCH
 from rewright.ir.digest import digest
 from rewright.ir.graph import Graph, Node
-from rewright.optimize.planning.plan import KernelStep, Plan, loads
+from rewright.optimize.planning.outline import Outline
 from rewright.optimize.running.bare import CPU, Steps
 from rewright.optimize.running.execution import Other, Runner
 from rewright.optimize.running.manifest import constants_of, manifest_of_graph
@@ -23,7 +23,7 @@ from rewright.optimize.sizes.runner import FlexibleRunner
 class Part:
     """Steps of a plan that compute some of its tensors from others: a kernel, with those that merge its pieces."""
 
-    plan: Plan
+    plan: Outline
     steps: tuple[int, ...]
     """Their numbers in the plan."""
     given: tuple[int, ...]
@@ -76,40 +76,42 @@ class Eager:
         return tuple(found[name] for name in self.results)
 
 
-def parts_of(plan: Plan) -> list[Part]:
+def parts_of(plan: Outline) -> list[Part]:
     """The parts of a plan: steps that hand on states of pieces, which are no tensors of the program, are one part.
 
     A part that torch would have to compute from other tensors than its kernels read is left out.
     """
     inputs = {p for p, node in enumerate(plan.graph.nodes) if isinstance(node.op, ops.Input)}
     states = inputs - set(plan.graph.inputs.values())
-    kernels = {n: step.kernel for n, step in enumerate(plan.steps) if isinstance(step, KernelStep)}
-    stores = {n: {s.tensor for s in kernel.stores} for n, kernel in kernels.items()}
+    kernels = plan.kernels
+    stores = {n: set(kernel.writes) for n, kernel in kernels.items()}
     found: list[Part] = []
     for number in kernels:
-        if loads(kernels[number]) & states:
+        if kernels[number].loads & states:
             continue  # it merges what an earlier one has left in pieces
         handed = stores[number] & states
-        group = [number, *(n for n in kernels if n != number and handed & loads(kernels[n]))]
+        group = [number, *(n for n in kernels if n != number and handed & kernels[n].loads)]
         stored = {t for n in group for t in stores[n]}
-        given = tuple(sorted({p for n in group for p in loads(kernels[n])} - stored))
+        given = tuple(sorted({p for n in group for p in kernels[n].loads} - stored))
         made = tuple(sorted(stored - states))
         if not any(_is_leaf(plan, p) for p in _between(plan, given, made)):
             found.append(Part(plan, tuple(group), given, made))
     return found
 
 
-def with_parts(runner: FlexibleRunner, timed: Runner) -> FlexibleRunner:
-    """The runner of all sizes with those parts by PyTorch that are so in the one that was timed."""
-    chosen = {other.steps for other in timed.others.values()}
-    made = frozenset(timed.bare.outputs) - timed.bare.fresh
+def with_parts(runner: FlexibleRunner, chosen: Collection[tuple[int, ...]]) -> FlexibleRunner:
+    """The runner of all sizes with some parts by PyTorch, which are told by their steps."""
+    if not chosen:
+        return runner
+    own = {p for part in parts_of(runner.plan) if part.steps in chosen for p in part.made}
+    made = frozenset(name for name, place in runner.plan.graph.outputs.items() if place in own)
 
     def change(fixed: Runner) -> Runner:
         parts = [part for part in parts_of(fixed.plan) if part.steps in chosen]
         others = {part.steps[0]: _by_torch(part, fixed.device) for part in parts}
         return Runner(fixed.plan, fixed.launches, others, fixed.device)
 
-    return runner.replaced(change, made) if chosen else runner
+    return runner.replaced(change, made, frozenset(chosen))
 
 
 def _by_torch(part: Part, device: torch.device) -> Other:
@@ -122,7 +124,7 @@ def _by_torch(part: Part, device: torch.device) -> Other:
     return Other(part.steps, part.given, part.made, part.graph, part.kinds, "eager", call)
 
 
-def _between(plan: Plan, given: Sequence[int], made: Sequence[int]) -> set[int]:
+def _between(plan: Outline, given: Sequence[int], made: Sequence[int]) -> set[int]:
     """What is computed on the way from some tensors to others, which count."""
     found: set[int] = set()
     stack = list(made)
@@ -134,7 +136,7 @@ def _between(plan: Plan, given: Sequence[int], made: Sequence[int]) -> set[int]:
     return found
 
 
-def _is_leaf(plan: Plan, position: int) -> bool:
+def _is_leaf(plan: Outline, position: int) -> bool:
     """Whether a tensor is given to the program, or kept for it, and computed from nothing."""
     op = plan.graph.nodes[position].op
     return isinstance(op, ops.Input) or ops.is_table(op)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -19,11 +19,13 @@ from rewright.ir.digest import digest
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 from rewright.optimize.remembered.entry import Entry, read_entry, write_entry
+from rewright.optimize.remembered.folders import is_whole, write_folder
 from rewright.optimize.running.building import cache_folder, toolchain
 
 if TYPE_CHECKING:
     from rewright.optimize.api import Optimized
 
+NOTE = "note.json"
 MOST_BYTES = 1 << 30
 """The size of all entries together; the oldest ones go first."""
 
@@ -35,8 +37,12 @@ def programs_folder() -> Path:
 
 def key_of(graph: Graph, target: str, options: Sequence[object]) -> str:
     """What finds an entry: the program, the options, the package, PyTorch, the compiler, the processor, the threads."""
-    known = [digest(graph, spans=True), target, repr(tuple(options)), _package(), torch.__version__]
-    known += [*toolchain(), str(torch.get_num_threads()), json.dumps(list(graph.inputs))]
+    return key_of_text(digest(graph, spans=True), target, repr(tuple(options)), json.dumps(list(graph.inputs)))
+
+
+def key_of_text(*texts: str) -> str:
+    """What finds an entry for some texts: the package, PyTorch, the compiler, the processor, the threads besides."""
+    known = [*texts, _package(), torch.__version__, *toolchain(), str(torch.get_num_threads())]
     return hashlib.sha256("\0".join(known).encode()).hexdigest()[:40]
 
 
@@ -71,6 +77,23 @@ def keep(key: str, found: Optimized) -> None:
             _make_room(folder)
     except (OSError, RewrightError) as error:  # a full disk, a folder that cannot be written
         found.notes.append(f"it is not remembered: {error}")
+
+
+def recall_note(key: str) -> Any:
+    """What :func:`keep_note` kept under a key, as JSON has it; None for nothing, and for what was damaged."""
+    folder = programs_folder() / key
+    try:
+        return json.loads((folder / NOTE).read_text()) if is_whole(folder) else None
+    except (OSError, ValueError, KeyError, AttributeError):
+        return None
+
+
+def keep_note(key: str, value: object) -> None:
+    """Keep something that JSON has, where the cache can be written."""
+    folder = programs_folder() / key
+    with suppress(OSError):
+        write_folder(folder, lambda _: True, {NOTE: json.dumps(value)})
+        _make_room(folder)
 
 
 def _make_room(newest: Path) -> None:

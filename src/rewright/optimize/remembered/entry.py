@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import ctypes
-import hashlib
 import json
-import os
 import shutil
-import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,23 +14,25 @@ import torch
 
 from rewright.frontends.torch.eager.operators import FOREIGN, Call
 from rewright.ir.errors import RewrightError
+from rewright.ir.graph import Graph
 from rewright.optimize.floor.peers import compile_graph
 from rewright.optimize.remembered.domains import domain_document
+from rewright.optimize.remembered.folders import DIGESTS, is_whole, write_folder
 from rewright.optimize.running.bare import Steps, native, processor
 from rewright.optimize.running.execution import Runner
 from rewright.optimize.running.manifest import Manifest, constants_of, manifest_of_graph, types_document
 from rewright.optimize.sizes.inputs import SizedDomain
+from rewright.optimize.sizes.runner import FlexibleRunner
 
 if TYPE_CHECKING:
     from rewright.optimize.api import Optimized
+    from rewright.optimize.planning.plan import Plan
 
-FORMAT = 2
+FORMAT = 3
 FOREIGN_CALLS = {FOREIGN}
 """Calls that PyTorch alone cannot make."""
 CERTIFICATE = "certificate.json.gz"
 """The file of the certificate, for ``rewright audit``."""
-DIGESTS = "digests.json"
-"""The file that has the digests of all others."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +41,21 @@ class Entry:
 
     folder: Path
     document: Mapping[str, Any]
+
+    @property
+    def is_sized(self) -> bool:
+        """Whether its kernels take sizes."""
+        return "sized" in self.document
+
+    def sized_runner(self, captured: Graph, hints: Mapping[str, int], verify: bool) -> FlexibleRunner:
+        """The kernels that take sizes; raises RewrightError where they cannot be built.
+
+        Those for sizes that nobody asked for yet are tested against the program, where ``verify`` says so.
+        """
+        from rewright.optimize.remembered.sized import sized_runner
+        from rewright.optimize.sizes.making import Tests
+
+        return sized_runner(self.document["sized"], self.folder, Tests(captured, hints) if verify else None)
 
     @property
     def certificate(self) -> Path:
@@ -102,21 +116,7 @@ def write_entry(found: Optimized, folder: Path, more: Mapping[str, str | bytes])
 
     ``more`` is what further files have. Raises OSError where the folder cannot be written.
     """
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    made = Path(tempfile.mkdtemp(dir=folder.parent, prefix=".new-"))
-    try:
-        if not _fill(found, made):
-            return False
-        for name, text in more.items():
-            (made / name).write_bytes(text.encode() if isinstance(text, str) else text)
-        digests = {path.name: _digest(path) for path in sorted(made.iterdir())}
-        (made / DIGESTS).write_text(json.dumps(digests, indent=1))
-        if folder.exists():
-            shutil.rmtree(folder)
-        os.replace(made, folder)
-    finally:
-        shutil.rmtree(made, ignore_errors=True)
-    return True
+    return write_folder(folder, lambda made: _fill(found, made), more)
 
 
 def _fill(found: Optimized, folder: Path) -> bool:
@@ -125,32 +125,31 @@ def _fill(found: Optimized, folder: Path) -> bool:
             if path.name != DIGESTS:
                 shutil.copy(path, folder)
         return True
-    document, library = _document(found), None if found.printed is None else found.printed.library
-    if document is None or library is None or found.plan is None:
+    document = _document(found)
+    if document is None or found.printed is None or found.plan is None:
         return False
     found.emit(folder)
-    shutil.copyfile(library, folder / "kernels.so")
-    torch.save(constants_of(found.plan.graph), folder / "constants.pt")
+    if isinstance(found.runner, FlexibleRunner):
+        from rewright.optimize.remembered.sized import sized_texts  # and so the planner
+
+        for name, text in sized_texts(found.runner).items():
+            (folder / name).write_text(text)
+    elif found.printed.library is None:
+        return False
+    else:
+        shutil.copyfile(found.printed.library, folder / "kernels.so")
+        torch.save(constants_of(found.plan.graph), folder / "constants.pt")
     (folder / "manifest.json").write_text(json.dumps(document))
     return True
 
 
 def _document(found: Optimized) -> dict[str, Any] | None:
     """All that JSON holds of a program; None where a call of it cannot be written down."""
-    runner, printed, plan = found.runner, found.printed, found.plan
-    if not isinstance(runner, Runner) or printed is None or plan is None or printed.target != "cpu":
+    printed, plan = found.printed, found.plan
+    if printed is None or plan is None or printed.target != "cpu":
         return None
-    assert not isinstance(found.domain, SizedDomain)
-    manifest: Manifest = runner.manifest
-    parts: list[Any] = []
-    for other in runner.others.values():
-        inner = manifest_of_graph(other.graph, other.kinds)
-        if not inner.is_complete:
-            return None
-        said = {"steps": list(other.steps), "given": list(other.given), "made": list(other.made), "by": other.by}
-        parts.append({**said, "part": inner.document})
-    domain = domain_document(found.domain)
-    if not manifest.is_complete or domain is None:
+    own = _sized(found.runner, plan) if isinstance(found.runner, FlexibleRunner) else _fixed(found)
+    if own is None:
         return None
     return {
         "format": FORMAT,
@@ -165,11 +164,36 @@ def _document(found: Optimized) -> dict[str, Any] | None:
         "work": None if found.work is None else [found.work.program, found.work.plan],
         "kernels": {k.name: s.name for k, s in zip(plan.kernels, printed.sources, strict=True)},
         "library": len(plan.steps) - len(plan.kernels),
-        "manifest": manifest.document,
-        "types": types_document(plan.graph),
-        "parts": parts,
-        "domain": domain,
+        **own,
     }
+
+
+def _sized(runner: FlexibleRunner, plan: Plan) -> dict[str, Any] | None:
+    """What kernels that take sizes are made of."""
+    from rewright.optimize.remembered.sized import sized_document
+
+    document = sized_document(runner, plan)
+    return None if document is None else {"sized": document}
+
+
+def _fixed(found: Optimized) -> dict[str, Any] | None:
+    """The steps of a program whose sizes are numbers, and where it is defined."""
+    runner, plan = found.runner, found.plan
+    if not isinstance(runner, Runner) or plan is None:
+        return None
+    assert not isinstance(found.domain, SizedDomain)
+    manifest: Manifest = runner.manifest
+    parts: list[Any] = []
+    for other in runner.others.values():
+        inner = manifest_of_graph(other.graph, other.kinds)
+        if not inner.is_complete:
+            return None
+        said = {"steps": list(other.steps), "given": list(other.given), "made": list(other.made), "by": other.by}
+        parts.append({**said, "part": inner.document})
+    domain = domain_document(found.domain)
+    if not manifest.is_complete or domain is None:
+        return None
+    return {"manifest": manifest.document, "types": types_document(plan.graph), "parts": parts, "domain": domain}
 
 
 def calls_of(found: Optimized) -> set[str]:
@@ -184,15 +208,9 @@ def calls_of(found: Optimized) -> set[str]:
 def read_entry(folder: Path) -> Entry | None:
     """A folder, where every file has its digest and none is missing; None for one that is damaged or not there."""
     try:
-        digests: dict[str, str] = json.loads((folder / DIGESTS).read_text())
-        names = {path.name for path in folder.iterdir()} - {DIGESTS}
-        if names != digests.keys() or any(_digest(folder / name) != found for name, found in digests.items()):
+        if not is_whole(folder):
             return None
         document = json.loads((folder / "manifest.json").read_text())
         return Entry(folder, document) if document["format"] == FORMAT else None
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
-
-
-def _digest(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()

@@ -9,7 +9,7 @@ import torch
 
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
-from rewright.optimize.planning.plan import Plan
+from rewright.optimize.planning.outline import Outline
 from rewright.optimize.running.bare import CPU, Launch, Part, Steps, Values, native
 from rewright.optimize.running.manifest import constants_of, manifest_of
 
@@ -38,7 +38,7 @@ class Runner:
 
     def __init__(
         self,
-        plan: Plan,
+        plan: Outline,
         launches: Mapping[str, tuple[tuple[int, ...], Launch]],
         others: Mapping[int, Other] | None = None,
         device: torch.device = CPU,

@@ -11,9 +11,9 @@ import torch
 from rewright import ops
 from rewright.frontends.torch.eager.operators import TORCH, Call, bind_at, constant, numbers
 from rewright.ir.graph import Graph
-from rewright.optimize.kernel import Kernel
 from rewright.optimize.planning.linear import linear_layers
-from rewright.optimize.planning.plan import KernelStep, LibraryStep, Plan, base_of, reads_of, writes
+from rewright.optimize.planning.outline import KernelOutline, Outline
+from rewright.optimize.planning.plan import LibraryStep
 from rewright.optimize.running.linear import bind_linear
 
 
@@ -36,18 +36,18 @@ class Manifest:
         return self.calls[number]
 
 
-def manifest_of(plan: Plan, tensors: Mapping[str, tuple[int, ...]]) -> Manifest:
+def manifest_of(plan: Outline, tensors: Mapping[str, tuple[int, ...]]) -> Manifest:
     """The manifest of a plan; ``tensors`` are what each kernel takes, in order."""
     graph = plan.graph
     library = {step.position for step in plan.steps if isinstance(step, LibraryStep)}
     linear = linear_layers(graph, library)
-    writer = _Writer(graph, {base_of(plan, p) for p in range(len(graph.nodes))} & plan.memory)
+    writer = _Writer(graph, {plan.base(p) for p in range(len(graph.nodes))} & plan.memory)
     last = _last_uses(plan, linear)
     steps: list[dict[str, Any]] = []
     for number, step in enumerate(plan.steps):
         found: dict[str, Any] = {}
-        if isinstance(step, KernelStep):
-            found = _kernel(graph, step.kernel, tensors[step.kernel.name])
+        if isinstance(step, KernelOutline):
+            found = _kernel(graph, step, tensors[step.name])
         elif step.position in linear:
             found = writer.call(*bind_linear(graph, step.position)) | {"writes": [[step.position]]}
         elif step.position not in linear.values():  # else with what is added to it
@@ -122,21 +122,22 @@ class _Writer:
         return Manifest(document, self.calls)
 
 
-def _kernel(graph: Graph, kernel: Kernel, tensors: Sequence[int]) -> dict[str, Any]:
-    types = {s.tensor: graph.nodes[s.tensor].type for s in kernel.stores}
+def _kernel(graph: Graph, kernel: KernelOutline, tensors: Sequence[int]) -> dict[str, Any]:
+    types = {p: graph.nodes[p].type for p in kernel.writes}
     written = [[p, numbers(kind.shape), _name(TORCH[kind.dtype])] for p, kind in types.items()]
     return {"kernel": kernel.name, "tensors": list(tensors), "writes": written}
 
 
-def _last_uses(plan: Plan, linear: Mapping[int, int]) -> dict[int, list[int]]:
+def _last_uses(plan: Outline, linear: Mapping[int, int]) -> dict[int, list[int]]:
     """For every step the stored tensors that nothing needs after it; a linear layer is computed where its sum is."""
-    pinned = {base_of(plan, p) for p in plan.graph.outputs.values()} | set(plan.graph.outputs.values())
+    pinned = {plan.base(p) for p in plan.graph.outputs.values()} | set(plan.graph.outputs.values())
     last: dict[int, int] = {}
     for number, step in enumerate(plan.steps):
-        read = reads_of(plan, step)
+        read = plan.reads(step)
         if isinstance(step, LibraryStep) and step.position in linear:
-            read |= {base_of(plan, p) for p in plan.graph.nodes[linear[step.position]].operands}
-        for position in (*read, *writes(step)):
+            read |= {plan.base(p) for p in plan.graph.nodes[linear[step.position]].operands}
+        written = (step.position,) if isinstance(step, LibraryStep) else step.writes
+        for position in (*read, *written):
             last[position] = number
     found: dict[int, list[int]] = {}
     for position, number in last.items():

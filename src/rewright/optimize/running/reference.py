@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from rewright.optimize.planning.outline import Outline
 from rewright.optimize.planning.plan import Plan
 from rewright.optimize.printing.reference.kernel import lower
 from rewright.optimize.printing.reference.renderer import module_text
@@ -19,7 +20,7 @@ def runner(plan: Plan, device: torch.device = CPU) -> Runner:
     scope: dict[str, Any] = {}
     exec(compile(module_text(plan), "<kernels>", "exec"), scope)  # text that was printed, and nothing else
     launches = {k.name: (lower(plan, k).tensors, _launch(scope[k.name], device)) for k in plan.kernels}
-    return Runner(plan, launches, device=device)
+    return Runner(Outline.of(plan), launches, device=device)
 
 
 def _launch(function: Any, device: torch.device) -> Launch:

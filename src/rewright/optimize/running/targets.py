@@ -14,6 +14,7 @@ from rewright.frontends.torch.eager.operators import TORCH
 from rewright.ir.errors import RewrightError
 from rewright.optimize.planning import costs
 from rewright.optimize.planning.costs import Machine
+from rewright.optimize.planning.outline import Outline
 from rewright.optimize.planning.plan import Plan
 from rewright.optimize.printing.cpp.renderer import Source, render, translation_unit
 from rewright.optimize.printing.loops.context import Tiling
@@ -114,13 +115,13 @@ def runners(
     }
     built = replace(code, library=Path(library._name))
     if small is None:
-        return Runner(plan, first), None, built
+        return Runner(Outline.of(plan), first), None, built
     child = Isolated(Path(library._name))
     second = {
         k.name: (s.tensors, child.launch(s.name, [s.tensors.index(t) for t in s.written], torch.get_num_threads))
         for k, s in zip(small.kernels, code.small, strict=True)
     }
-    return Runner(plan, first), Runner(small, second), built
+    return Runner(Outline.of(plan), first), Runner(Outline.of(small), second), built
 
 
 __all__ = ["TORCH", "Machine", "Printed", "Target", "choose", "machine", "print_kernels", "runners"]

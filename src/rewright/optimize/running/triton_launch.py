@@ -19,6 +19,7 @@ import torch
 from rewright.frontends.torch.eager.operators import TORCH
 from rewright.ir.errors import RewrightError
 from rewright.optimize.kernel import Kernel
+from rewright.optimize.planning.outline import Outline
 from rewright.optimize.planning.plan import Plan
 from rewright.optimize.printing.tiles.context import has_16_bits
 from rewright.optimize.printing.tiles.kernel import lower
@@ -89,7 +90,7 @@ def runner(plan: Plan, device: torch.device, tune: bool = True) -> Runner:
     if tune and device.type == "cuda":
         with _on(device):
             _compile_ahead(kernels)
-    return Runner(plan, {k.kernel.name: (k.tensors, k) for k in kernels}, device=device)
+    return Runner(Outline.of(plan), {k.kernel.name: (k.tensors, k) for k in kernels}, device=device)
 
 
 @dataclass(eq=False)

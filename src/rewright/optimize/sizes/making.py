@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
-from functools import partial
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from rewright.ir.errors import RewrightError, TypeMismatch
@@ -12,10 +11,10 @@ from rewright.ir.graph import Graph
 from rewright.ir.sizes import size_symbols, with_sizes
 from rewright.optimize.floor.timings import OURS
 from rewright.optimize.making import trust_plan
+from rewright.optimize.planning.outline import Outline
 from rewright.optimize.planning.plan import Plan, widen_storage
 from rewright.optimize.planning.preparing import prepare_graph
 from rewright.optimize.planning.work import work_of
-from rewright.optimize.printing.cpp.renderer import translation_unit
 from rewright.optimize.proving.trusted import Allow
 from rewright.optimize.running import reference, targets, triton_launch
 from rewright.optimize.running.bare import CPU
@@ -28,7 +27,7 @@ from rewright.optimize.sizes.bounding import STATED, bound_places
 from rewright.optimize.sizes.counting import fold_counts
 from rewright.optimize.sizes.plans import plan_at, symbolic_plan
 from rewright.optimize.sizes.runner import FlexibleRunner
-from rewright.optimize.sizes.variants import Compiled, Variants, compile_sources, print_sources
+from rewright.optimize.sizes.variants import Compiled, Unit, Variants, print_sources
 
 if TYPE_CHECKING:
     from rewright.optimize.api import Optimized
@@ -76,7 +75,7 @@ def find_kernels(
         found.reason = f"the plan is not proved ({trust.reason}); allow='tested' uses it all the same"
         return
     started = time.monotonic()
-    tests = _Tests(captured, hints) if verify else None
+    tests = Tests(captured, hints) if verify else None
     found.runner = _runner(found, plan, target, tests)
     if tests is not None:
         found.checked = tests.done
@@ -86,7 +85,7 @@ def find_kernels(
     found.work = work_of(fixed, fold_counts(fixed.graph))
 
 
-def _runner(found: Optimized, plan: Plan, target: Target, tests: _Tests | None) -> FlexibleRunner:
+def _runner(found: Optimized, plan: Plan, target: Target, tests: Tests | None) -> FlexibleRunner:
     """What runs a plan at each tuple of sizes; raises RewrightError where its kernels fail a test."""
     device = found.device or CPU
     if target != "cpu":
@@ -95,25 +94,31 @@ def _runner(found: Optimized, plan: Plan, target: Target, tests: _Tests | None) 
             at = widen_storage(plan_at(plan, sizes))
             return reference.runner(at, device) if target == "torch" else triton_launch.runner(at, device)
 
-        runner = FlexibleRunner(plan, fixed)
+        runner = FlexibleRunner(Outline.of(plan), fixed)
         if tests is not None:
             tests.run(runner)
         return runner
     sources = print_sources(plan, True)
-    found.printed = Printed("cpu", {"kernels.cpp": translation_unit(sources)}, sources)
+    found.printed = Printed("cpu", {"kernels.cpp": Unit.of(plan, sources).text}, sources)
 
-    def build(is_guarded: bool) -> Compiled:
-        return compile_sources(plan, print_sources(plan, is_guarded), tried)
+    units = [Unit.of(plan, sources)]
+    if units[0].guards:
+        units.append(Unit.of(plan, print_sources(plan, False)))
+    return compiled_runner(Outline.of(widen_storage(plan)), units, tests)
 
-    def tried(kernels: Compiled) -> None:
+
+def compiled_runner(plan: Outline, units: Sequence[Unit], tests: Tests | None, known: int = 0) -> FlexibleRunner:
+    """What runs printed kernels; so many units are known to be right. Raises RewrightError where the first is wrong."""
+
+    def check(kernels: Compiled) -> None:
         if tests is not None:
             tests.run(FlexibleRunner(plan, lambda sizes: kernels.runner(plan, sizes)))
 
-    kinds = (True, False) if any(source.guards for source in sources) else (True,)
-    return FlexibleRunner(plan, Variants(plan, [partial(build, is_guarded) for is_guarded in kinds]))
+    variants = Variants(plan, units, check, known)
+    return FlexibleRunner(plan, variants, variants)
 
 
-class _Tests:
+class Tests:
     """A program at small sizes, against which kernels are tested before they run; at those of an example for want.
 
     Raises RewrightError where it is too large to be computed in float64.
