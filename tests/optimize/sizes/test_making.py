@@ -17,7 +17,7 @@ from rewright.ir.graph import Graph
 from rewright.optimize.api import Optimized
 from rewright.optimize.calls import dispatch
 from rewright.optimize.printing.loops import packing
-from rewright.optimize.sizes import inputs
+from rewright.optimize.sizes import inputs, testing
 from rewright.optimize.sizes.runner import FlexibleRunner
 from tests.optimize.programs import normal
 
@@ -210,25 +210,21 @@ def test_the_plain_target_has_one_plan_too() -> None:
 
 
 def test_a_program_of_no_other_size_is_tested_at_that_of_the_example(monkeypatch: pytest.MonkeyPatch) -> None:
-    from rewright.optimize.sizes import making
-
-    real = making.with_sizes
+    real = testing.with_sizes
 
     def only_nine(graph: Graph, sizes: Mapping[str, int]) -> Graph:
         if sizes["rows"] != 9:
             raise TypeMismatch("there are not nine rows")
         return real(graph, sizes)
 
-    monkeypatch.setattr(making, "with_sizes", only_nine)
+    monkeypatch.setattr(testing, "with_sizes", only_nine)
     fast = optimized(mean_of_rows, normal(9, 6), x={0: "rows"})
 
     assert fast.checked is not None and fast.checked.reason.endswith("where rows = 9")
 
 
 def test_a_program_that_is_too_large_to_be_tested_has_a_plan_for_the_example(monkeypatch: pytest.MonkeyPatch) -> None:
-    from rewright.optimize.sizes import making
-
-    monkeypatch.setattr(making, "MOST_OF_ALL", 20)
+    monkeypatch.setattr(testing, "MOST_OF_ALL", 20)
     fast = rw.optimize(
         mean_of_rows, (normal(9, 6),), target="cpu", dynamic={"x": {0: "rows"}}, floor=False, remember=False
     )

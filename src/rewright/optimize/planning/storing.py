@@ -6,10 +6,10 @@ from rewright import ops
 from rewright.analysis.moving import laid_out
 from rewright.ir.graph import Graph
 from rewright.ir.operator import Unsupported
-from rewright.optimize.planning.costs import Machine, again_seconds
+from rewright.optimize.planning.beside import parts_to_store
+from rewright.optimize.planning.costs import Machine
 from rewright.optimize.planning.reading import NotScalar, Reader
 from rewright.optimize.planning.roles import reductions
-from rewright.optimize.planning.work import node_work
 from rewright.optimize.scalars.expressions import Table
 from rewright.terms.scalar import Scalar
 
@@ -142,52 +142,17 @@ class Storing:
                 self.decisions.append(f"{self.graph.nodes[base].op.name} is stored: its slices are put together")
 
     def _side_by_side(self) -> None:
-        """A product that is one of several parts of a tensor is stored.
+        """Products that are parts of a larger tensor are stored, where computing them at all its places costs more."""
+        for position in parts_to_store(self.graph, self.machine, self.live, self.base, self._is_mapped):
+            if position not in self.cuts:
+                self.cuts.add(position)
+                self.whole.add(position)
+                node = self.graph.nodes[position]
+                self.decisions.append(f"{node.op.name} at {node.span} is stored: it is a part of a tensor")
 
-        A kernel for the whole would compute each of the products at the places of all of them, which costs more than
-        to store what is not small. So the gradients of queries, keys and values are put side by side where one layer
-        makes all three.
-        """
-        for position in self.live:
-            node = self.graph.nodes[position]
-            if not isinstance(node.op, (ops.Concatenate, ops.Pad)):
-                continue
-            found = {self.base(p): self._products(self.base(p)) for p in node.operands}
-            several = len(frozenset[int]().union(*found.values())) > 1
-            if not (several or isinstance(node.op, ops.Pad)):
-                continue
-            for base, products in found.items():
-                size = elements(self.graph, base)
-                places = elements(self.graph, position) / max(size, 1)
-                larger = {p for p in products if elements(self.graph, p) > size}  # of which the base is a slice
-                work = sum(node_work(self.graph, self.graph.nodes[p]) for p in products)
-                if again_seconds(self.graph, base, (places - 1) * work, self.machine) > 0:
-                    for p in larger or {base}:
-                        self._store_part(p)
-
-    def _store_part(self, position: int) -> None:
-        if position not in self.cuts:
-            self.cuts.add(position)
-            self.whole.add(position)
-            node = self.graph.nodes[position]
-            self.decisions.append(f"{node.op.name} at {node.span} is stored: it is a part of a tensor")
-
-    def _products(self, position: int) -> frozenset[int]:
-        """The products that kernels would compute for a tensor element by element."""
-        found: set[int] = set()
-        seen: set[int] = set()
-        stack = [position]
-        while stack:
-            p = stack.pop()
-            if p in seen or p in self.cuts or not self._is_computed(p):
-                continue
-            seen.add(p)
-            op = self.graph.nodes[p].op
-            if isinstance(op, ops.DotGeneral):
-                found.add(p)
-            elif isinstance(op, CHEAP):
-                stack.extend(self.graph.nodes[p].operands)
-        return frozenset(found)
+    def _is_mapped(self, position: int) -> bool:
+        """Whether kernels compute a tensor where they read it."""
+        return position not in self.cuts and self._is_computed(position)
 
     def _looked_up(self) -> None:
         """What is looked up at computed places is stored where several times as many elements read it.

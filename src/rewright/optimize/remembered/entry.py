@@ -53,7 +53,7 @@ class Entry:
         Those for sizes that nobody asked for yet are tested against the program, where ``verify`` says so.
         """
         from rewright.optimize.remembered.sized import sized_runner
-        from rewright.optimize.sizes.making import Tests
+        from rewright.optimize.sizes.testing import Tests
 
         return sized_runner(self.document["sized"], self.folder, Tests(captured, hints) if verify else None)
 

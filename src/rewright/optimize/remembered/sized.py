@@ -13,8 +13,8 @@ from rewright.ir.types import DType, TensorType
 from rewright.optimize.floor.parts import with_parts
 from rewright.optimize.planning.outline import KernelOutline, Outline
 from rewright.optimize.planning.plan import LibraryStep, Plan
-from rewright.optimize.sizes.making import Tests, compiled_runner
 from rewright.optimize.sizes.runner import FlexibleRunner
+from rewright.optimize.sizes.testing import Tests, compiled_runner
 from rewright.optimize.sizes.variants import Function, Unit
 
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
 import torch
 
 from rewright.optimize.planning.outline import Outline
 from rewright.optimize.running.execution import Runner
 from rewright.optimize.sizes.inputs import BySizes
-from rewright.optimize.sizes.variants import Variants
+
+if TYPE_CHECKING:
+    from rewright.optimize.sizes.variants import Variants
 
 
 class FlexibleRunner:
