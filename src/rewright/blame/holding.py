@@ -93,11 +93,14 @@ class Holding:
         if label is not None and isinstance(op, ops.Input) and op.label == label:
             return self._as_placed(label)
         value, local = self.value(position), self.local(at)
-        largest = isinstance(op, ops.Reduce) and op.kind == "maximum"
+        kind = op.kind if isinstance(op, ops.Reduce) else ""
+        may_be_addends = value.dtype.kind == "f" or (kind == "sum" and value.dtype.kind in "iu")  # a count of labels
         for placement in self.fitting(position, at):
-            if placement.partial and (value.dtype.kind != "f" or (placement.reduction == "max" and not largest)):
-                continue
-            if placement.partial and are_copies(local, placement, self.mesh):
+            if placement.partial and (
+                not may_be_addends
+                or (placement.reduction == "max" and kind != "maximum")
+                or are_copies(local, placement, self.mesh)
+            ):
                 continue
             if is_held(value, local, placement, self.mesh):
                 return placement

@@ -116,8 +116,10 @@ class Teller:
         return Told("missing_reduction", message, wanted, held, source, 0, origin, (place, origin))
 
     def _partial_operand(self, position: int, place: Place) -> tuple[int, Place] | None:
-        """An operand that is a sum over ranks, where the operator needs it added up."""
-        operands = product(self.nodes[position].operands, self.places.operands(place))
+        """An operand that is a sum over ranks, where it has to be added up; of a quotient the divisor first."""
+        node = self.nodes[position]
+        order = node.operands[::-1] if isinstance(node.op, ops.Divide) else node.operands
+        operands = product(order, self.places.operands(place))
         terms = product(self.places.addends(position), self.places.rank_addends(place))
         return next((pair for pair in (*operands, *terms) if self.search.is_partial(*pair)), None)
 

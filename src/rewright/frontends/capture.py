@@ -22,7 +22,7 @@ _DEPTH = 4
 
 def capture(
     program: Any,
-    args: Sequence[Any] = (),
+    args: Sequence[Any] | Mapping[str, Any] = (),
     kwargs: Mapping[str, Any] | None = None,
     *,
     backward: bool = False,
@@ -36,7 +36,8 @@ def capture(
     """One sequential program as a graph.
 
     ``program`` is a torch module or function, an ExportedProgram, a ``.pt2`` file, an fx.GraphModule, or a JAX
-    function (under ``jit`` or not) on arrays or ``jax.ShapeDtypeStruct``. No weight is read. Inputs are parameters and
+    function (under ``jit`` or not) on arrays or ``jax.ShapeDtypeStruct``; ``args`` may be a dictionary, which is
+    ``kwargs``. No weight is read. Inputs are parameters and
     buffers by qualified name, and arguments by name and path (``input_ids``, ``params.w``); outputs are ``output``, or
     the path in what is returned (``loss``, ``output.0``).
 
@@ -57,6 +58,8 @@ def capture(
     difference is a CaptureError that names the call and its line. What was checked, and what could not be, is kept with
     the graph and reported with verdicts.
     """
+    if isinstance(args, Mapping):
+        args, kwargs = (), {**args, **(kwargs or {})}
     own = _of(framework or framework_of(program, (args, kwargs)))
     options: dict[str, Any] = {"backward": backward, "validate": validate, "dynamic": dynamic, "run": run}
     given = own.given(options | {"guards_queries": guards_queries, "opaque": opaque})
