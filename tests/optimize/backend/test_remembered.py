@@ -143,3 +143,24 @@ def test_which_way_to_take_a_step_is_timed_once(
             twins.agree()
         monkeypatch.setattr(choosing, "timed", refuse)
     assert caplog.text.count("gradients: ") == 2 and "as in an earlier process" in caplog.text
+
+
+def test_that_there_is_no_graph_for_all_sizes_is_remembered_for_the_sizes_of_the_call(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[object] = []
+
+    def unlike(samples: object, _: object) -> None:
+        asked.append(samples)
+        raise fitted.NotAlike("at other sizes it is another program")
+
+    monkeypatch.setattr(fitted, "fit_graph", unlike)
+    for length in (130, 130, 40):
+        torch._dynamo.reset()
+        compiled = torch.compile(program, backend=backend, options={"target": "cpu", "floor": False}, dynamic=True)
+        with torch.no_grad():
+            torch.testing.assert_close(
+                compiled(normal(length, 6), normal(6, 8)), program(normal(length, 6), normal(6, 8))
+            )
+    first, *others = asked
+    assert others and others[0] != first, "once for each size"

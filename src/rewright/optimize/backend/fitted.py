@@ -42,24 +42,30 @@ class Fitted:
 
         ``find`` says what is fastest for a graph. Raises RewrightError where the graph is not one program at these.
         """
+        inputs = OpenArguments.of(module, arguments)
+        if why := known.recall_refusal(inputs.hints):
+            raise NotAlike(why)
         if (graph := known.recall_graph()) is not None:
             captured = Captured.of(module, arguments)
             if _is_captured(graph, captured) and not (fastest := find(captured, graph)).why:
                 return Fitted(module, graph, fastest), captured
-        found, captured = Fitted._new(module, arguments, find)
+        try:
+            found, captured = Fitted._new(module, inputs, find)
+        except NotAlike as error:  # which no more time would change
+            known.keep_refusal(inputs.hints, str(error))
+            raise
         known.keep_graph(found.graph)
         return found, captured
 
     @staticmethod
-    def _new(module: torch.fx.GraphModule, arguments: Sequence[Any], find: Find) -> tuple[Fitted, Captured]:
-        first: RewrightError | None = None
-        for inputs in _ways(OpenArguments.of(module, arguments)):
+    def _new(module: torch.fx.GraphModule, inputs: OpenArguments, find: Find) -> tuple[Fitted, Captured]:
+        errors: list[RewrightError] = []
+        for way in _ways(inputs):
             try:
-                return _fitted(module, inputs, find)
+                return _fitted(module, way, find)
             except RewrightError as error:
-                first = first or error
-        assert first is not None
-        raise first
+                errors.append(error)
+        raise next((error for error in errors if not isinstance(error, NotAlike)), errors[0])
 
     def call(self, arguments: Sequence[Any]) -> Call | None:
         """What runs for arguments of some sizes; None where the graph is another program at these."""

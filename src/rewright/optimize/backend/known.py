@@ -6,6 +6,7 @@ slower where it no longer is.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +17,8 @@ from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 from rewright.ir.json_form import from_json, to_json
 from rewright.optimize.remembered.cache import keep_note, key_of_text, recall_note
+
+_REFUSED = "refused"
 
 
 @dataclass(frozen=True)
@@ -46,9 +49,18 @@ class Known:
         """The graph that was kept, or None."""
         said = self.recall()
         try:
-            return None if said is None else from_json(said, ops.REGISTRY)
+            return None if said is None or _REFUSED in said else from_json(said, ops.REGISTRY)
         except RewrightError:
             return None
+
+    def recall_refusal(self, hints: Mapping[str, int]) -> str:
+        """Why there was no graph with symbols at these sizes; empty where that is not known."""
+        said: dict[str, Any] = self.recall() or {}
+        return str(said[_REFUSED]) if _REFUSED in said and said["at"] == dict(hints) else ""
+
+    def keep_refusal(self, hints: Mapping[str, int], why: str) -> None:
+        """Keep why there is no graph with symbols at these sizes."""
+        self.keep({_REFUSED: why, "at": dict(hints)})
 
     def keep_graph(self, graph: Graph) -> None:
         """Keep a graph, if it has a JSON form."""

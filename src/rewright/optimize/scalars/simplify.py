@@ -12,6 +12,7 @@ from rewright.ir.types import DType
 from rewright.ops.facts import integer_range
 from rewright.ops.functions import FUNCTIONS
 from rewright.optimize.scalars.expressions import Expression, Number, Table
+from rewright.optimize.scalars.ranges import decide_sign
 from rewright.terms.index import Index
 
 
@@ -139,10 +140,17 @@ def _affine(table: Table, op: str, left: Expression, right: Expression) -> Expre
                 return table.index(x * size, left.dtype)
     if op in _COMPARED:
         sign, more, name = _COMPARED[op]
-        return table.plain(name, (table.index((a - b) * sign + more, left.dtype),))
+        return _condition(table, name, table.index((a - b) * sign + more, left.dtype))
     if op == "compare_NE":
-        return table.plain("not", (table.plain("is_zero", (table.index(a - b, left.dtype),)),))
+        return table.apply("not", _condition(table, "is_zero", table.index(a - b, left.dtype)))
     return None
+
+
+def _condition(table: Table, name: str, place: Expression) -> Expression:
+    """A condition on an index; known where a remainder alone says so, as of a negative place that is counted anew."""
+    index = as_index(place)
+    known = None if index is None else decide_sign(index, name == "at_least_zero", {})
+    return table.plain(name, (place,)) if known is None else table.constant(known, DType.BOOL)
 
 
 def _select(table: Table, condition: Expression, yes: Expression, no: Expression) -> Expression | None:

@@ -43,6 +43,7 @@ def find_kernels(
     Raises NotAlike where plans for several sizes have more apart than numbers.
     """
     seconds, started = found.seconds, time.process_time()
+    tests = Tests(captured, hints) if verify else None  # a program that is too large to be tested is not planned
     bounded = bound_places(captured)
     found.graph = graph = prepare_graph(bounded)
     machine = targets.machine(target, found.device or CPU)
@@ -64,7 +65,6 @@ def find_kernels(
         found.reason = f"the plan is not proved ({trust.reason}); allow='tested' uses it all the same"
         return
     started = time.monotonic()
-    tests = Tests(captured, hints) if verify else None
     found.runner = _runner(found, plan, target, tests)
     if tests is not None:
         found.checked = tests.done
