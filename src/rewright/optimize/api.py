@@ -28,7 +28,7 @@ from rewright.optimize.planning.plan import WANT, Plan
 from rewright.optimize.planning.preparing import prepare_graph
 from rewright.optimize.planning.work import Work
 from rewright.optimize.proving.trusted import Allow, Trust
-from rewright.optimize.remembered.cache import keep, key_of, recall
+from rewright.optimize.remembered.cache import keep, keep_note, key_of, recall, recall_note
 from rewright.optimize.remembered.entry import Entry
 from rewright.optimize.running import targets
 from rewright.optimize.running.bare import CPU, Steps
@@ -267,7 +267,7 @@ def optimize(
             each; names of these say against which. False: kernels run, however fast they are. Plain torch, the
             reference, is not timed.
         remember: keep kernels for the CPU, with the proof, in the user's cache, and take them from there where the
-            same program was optimised before on this machine.
+            same program was optimised before on this machine. That there are none is kept too, with the budget.
         dynamic: names for sizes that change, by input and axis, such as ``{"x": {0: "batch", 1: "tokens"}}``. Kernels
             take these sizes: one plan and one proof are for all of them, and nothing is compiled for a second one. A
             note says where that cannot be, and kernels are for the sizes of the example.
@@ -354,7 +354,7 @@ class Request:
         found.seconds["capture"] = time.process_time() - started
         hints = self._sizes(captured, found.calls) if is_flexible else {}
         about = tuple((name, size.bit_length()) for name, size in hints.items())  # what is fastest depends on it
-        options = (self.allow, self.verify, self.peers, self.times is not None, about)
+        options = (self.allow, self.budget, self.verify, self.peers, self.times is not None, about)
         is_kept = self.remember and self.target == "cpu"
         key = key_of(whole, self.target, options) if is_kept else ""
         if key and (entry := recall(key)) is not None and _restore(found, entry, captured, hints, self.verify):
@@ -366,18 +366,22 @@ class Request:
         if once:
             found.notes.append(f"not run on numbers, and not timed: {once} may do more than compute")
         verify = self.verify and not once
-        if is_flexible:
+        refused: str | None = recall_note(f"{key}-refused") if key else None
+        if refused:
+            found.reason = f"{refused} (remembered from an earlier call)"
+        elif is_flexible:
             sizes.find_kernels(found, captured, hints, self.target, self.allow, self.budget, verify)
-            example = with_sizes(captured, hints)
         else:
             making.find_kernels(found, captured, self.target, self.allow, self.budget, verify)
-            example = captured
+        example = with_sizes(captured, hints) if is_flexible else captured
         if self.peers and targets.is_timed(self.target) and not once:
             if self.times is None:
                 making.keep_fastest(found, example, self.args, self.kwargs, self.peers)
             else:
                 self.times(found, example)
-        if key and found.runner is not None and (found.floor is not None or once or not self.peers):
+        if key and found.runner is None and not refused:
+            keep_note(f"{key}-refused", found.reason)
+        elif key and found.runner is not None and (found.floor is not None or once or not self.peers):
             keep(key, found)  # what was not timed now may be timed later
 
     def _captured(self, found: Optimized, dynamic: Dynamic | None) -> Graph:

@@ -15,6 +15,7 @@ import torch.nn.functional as F
 
 import rewright as rw
 from rewright.optimize import api, making
+from rewright.optimize.proving.trusted import Trust
 from rewright.optimize.remembered import cache
 from rewright.optimize.remembered.cache import programs_folder
 from rewright.optimize.running.building import cache_folder
@@ -196,3 +197,20 @@ def test_a_damaged_note_is_none() -> None:
 
     assert cache.recall_note("key") is None
     assert cache.recall_note("other") is None
+
+
+def test_that_there_was_no_proof_is_remembered_with_its_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+    tried: list[float] = []
+
+    def unproved(plan: object, budget: float, *_: object) -> object:
+        tried.append(budget)
+        return plan, Trust("none", "the budget was used up")
+
+    monkeypatch.setattr(making, "trust_plan", unproved)
+    reasons = [
+        rw.optimize(program, ARGS, target="cpu", floor=False, budget=budget).reason for budget in (0.5, 0.5, 2.0)
+    ]
+
+    assert tried == [0.5, 2.0]
+    assert all("the plan is not proved (the budget was used up)" in reason for reason in reasons)
+    assert "remembered from an earlier call" in reasons[1]
