@@ -13,6 +13,9 @@ from rewright.ir.graph import Graph
 from rewright.optimize.planning.costs import Machine, again_seconds
 from rewright.optimize.planning.work import node_work
 
+MOST = 1000
+"""So many tensors that one is computed from are looked at: recurrences that are written out have no end."""
+
 
 def parts_to_store(
     graph: Graph,
@@ -45,7 +48,7 @@ def _products(graph: Graph, position: int, is_mapped: Callable[[int], bool]) -> 
     found: set[int] = set()
     seen: set[int] = set()
     stack = [position]
-    while stack:
+    while stack and len(seen) < MOST:
         p = stack.pop()
         if p in seen or not is_mapped(p):
             continue

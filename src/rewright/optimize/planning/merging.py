@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -11,51 +12,101 @@ from rewright.optimize.planning.roles import Cut, Job, arrange
 from rewright.optimize.scalars.expressions import walk
 from rewright.terms.index import Index, variable
 
+MOST_TRIES, MOST_PAIRS = 2000, 64
+"""So many pairs of jobs are tried, and for each of them so many places that they have in common; others stay apart.
 
-def merge_jobs(reader: Reader, jobs: Sequence[Job], reads: Mapping[int, Collection[int]]) -> list[Kernel]:
-    """One kernel for each group of jobs that fit together; groups are grown from the job with the most work."""
-    waiting = sorted(jobs, key=lambda job: -len(list(walk(*(s.value for s in job.stores)))))
-    order, anchors = _Order(reads, jobs), _Anchors(reader)
-    kernels: list[Kernel] = []
-    while waiting:
-        host = waiting.pop(0)
-        kernel = arrange(reader.table, host, f"kernel{len(kernels)}")
-        rest: list[Job] = []
-        for guest in waiting:
-            if anchors.of(host).keys().isdisjoint(anchors.of(guest)):
-                rest.append(guest)
-                continue
-            both = _together(anchors, host, guest, kernel, order) or _swap(anchors, host, guest, kernel, order)
-            if both is None:
-                rest.append(guest)
-            else:
-                host, kernel = both
-                order.join(host)
-        waiting = rest
-        kernels.append(
-            Kernel(f"kernel{len(kernels)}", kernel.grid, kernel.rows, kernel.features, kernel.sweeps, kernel.finals)
-        )
-    return kernels
+A network of fifty layers takes some hundred. A recurrence that is written out, step by step, would take millions.
+"""
+
+
+class Merger:
+    """Puts jobs together in each round of a search: what was tried in an earlier round is known."""
+
+    def __init__(self) -> None:
+        self.known: dict[tuple[tuple[int, ...], int], tuple[Job, Kernel] | None] = {}
+        """By the jobs of a kernel and one more job what they are together; None where they stay apart."""
+        self.jobs: dict[int, Job] = {}
+        """By number, so that no other job gets it."""
+        self.sizes: dict[int, int] = {}
+        """How many expressions a job has, by its number."""
+        self.loaded = _Loaded()
+        self.anchors: _Anchors | None = None
+
+    def _new(self, jobs: Sequence[Job]) -> list[Job]:
+        return [job for job in jobs if id(job) not in self.sizes]
+
+    def kernels(self, reader: Reader, jobs: Sequence[Job], reads: Mapping[int, Collection[int]]) -> list[Kernel]:
+        """One kernel for each group of jobs that fit together; groups are grown from the job with the most work."""
+        self.jobs |= {id(job): job for job in jobs}
+        self.sizes |= {id(job): len(list(walk(*(s.value for s in job.stores)))) for job in self._new(jobs)}
+        waiting = sorted(jobs, key=lambda job: -self.sizes[id(job)])
+        order = _Order(reads, jobs, self.loaded)
+        anchors = self.anchors = self.anchors or _Anchors(reader)
+        kernels: list[Kernel] = []
+        tries = 0
+        while waiting:
+            host = waiting.pop(0)
+            members: tuple[int, ...] = (id(host),)
+            kernel = arrange(reader.table, host, f"kernel{len(kernels)}")
+            rest: list[Job] = []
+            for guest in waiting:
+                if anchors.of(host).keys().isdisjoint(anchors.of(guest)) or order.is_between(host, guest):
+                    rest.append(guest)
+                    continue
+                key = members, id(guest)
+                if key not in self.known:
+                    tries += 1
+                    if tries <= MOST_TRIES:
+                        self.known[key] = _together(anchors, host, guest, kernel) or _swap(anchors, host, guest, kernel)
+                both = self.known.get(key)
+                if both is None:
+                    rest.append(guest)
+                else:
+                    host, kernel = both
+                    members = (*members, id(guest))
+                    order.join(host)
+            waiting = rest
+            kernels.append(replace(kernel, name=f"kernel{len(kernels)}"))
+        return kernels
+
+
+class _Loaded:
+    """The tensors that jobs read, worked out once for each."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[Job, frozenset[int]]] = {}
+
+    def of(self, job: Job) -> frozenset[int]:
+        """Those of a job."""
+        if id(job) not in self._known:  # with the job, so that no other one gets its number
+            self._known[id(job)] = job, loaded_tensors(job)
+        return self._known[id(job)][1]
 
 
 class _Order:
     """Which stored tensor is computed from which others; the stores of one kernel count as one."""
 
-    def __init__(self, reads: Mapping[int, Collection[int]], jobs: Sequence[Job]) -> None:
+    def __init__(self, reads: Mapping[int, Collection[int]], jobs: Sequence[Job], loaded: _Loaded) -> None:
+        self.loaded = loaded
         self.reads = {tensor: frozenset(found) for tensor, found in reads.items()}
         for job in jobs:
             self.join(job)
 
     def join(self, job: Job) -> None:
         """Note what a job reads, for all that it stores."""
-        found = loaded_tensors(job)
+        found = self.loaded.of(job)
         for store in job.stores:
             self.reads[store.tensor] = found
+
+    def is_between(self, one: Job, other: Job) -> bool:
+        """Whether one of two jobs needs what the other one stores."""
+        mine, theirs = (frozenset(s.tensor for s in j.stores) for j in (one, other))
+        return self.needs(one, theirs) or self.needs(other, mine)
 
     def needs(self, job: Job, targets: frozenset[int]) -> bool:
         """Whether a job reads one of the targets, or something that is computed from one."""
         seen: set[int] = set()
-        stack = list(loaded_tensors(job))
+        stack = list(self.loaded.of(job))
         while stack:
             p = stack.pop()
             if p in targets:
@@ -71,24 +122,19 @@ def loaded_tensors(job: Job) -> frozenset[int]:
     return frozenset(e.tensor for e in walk(*(s.value for s in job.stores)) if e.op == "load")
 
 
-def _swap(anchors: _Anchors, host: Job, guest: Job, kernel: Kernel, order: _Order) -> tuple[Job, Kernel] | None:
+def _swap(anchors: _Anchors, host: Job, guest: Job, kernel: Kernel) -> tuple[Job, Kernel] | None:
     """The two jobs as one with the loops of the guest, which may have features that the host has not."""
     other = arrange(anchors.reader.table, guest, kernel.name)
     if other.features is None or kernel.features is not None or not other.sweeps:
         return None
-    return _together(anchors, guest, host, other, order, max(len(kernel.sweeps), len(other.sweeps)))
+    return _together(anchors, guest, host, other, max(len(kernel.sweeps), len(other.sweeps)))
 
 
-def _together(
-    anchors: _Anchors, host: Job, guest: Job, kernel: Kernel, order: _Order, most: int = 0
-) -> tuple[Job, Kernel] | None:
-    """The two jobs as one, where loops can be matched and neither job needs what the other one stores.
+def _together(anchors: _Anchors, host: Job, guest: Job, kernel: Kernel, most: int = 0) -> tuple[Job, Kernel] | None:
+    """The two jobs as one, where loops can be matched.
 
     That takes as many passes as the kernel of the host has, or ``most``, or at least one less than apart.
     """
-    mine, other = (frozenset(s.tensor for s in j.stores) for j in (host, guest))
-    if order.needs(host, other) or order.needs(guest, mine):
-        return None
     reader = anchors.reader
     for match in _matches(anchors, host, guest):
         names = match.names
@@ -144,12 +190,11 @@ def _matches(anchors: _Anchors, host: Job, guest: Job) -> list[_Match]:
     """Ways to read the guest's loops as the host's: those under which a common reduction or load is the same."""
     seen: list[_Match] = []
     mine, other = anchors.of(host), anchors.of(guest)
-    for anchor, places in other.items():
-        for theirs in places:
-            for ours in mine.get(anchor, ()):
-                match = _unify(guest, host, theirs, ours)
-                if match is not None and match not in seen:
-                    seen.append(match)
+    pairs = ((theirs, ours) for anchor in other for theirs in other[anchor] for ours in mine.get(anchor, ()))
+    for theirs, ours in itertools.islice(pairs, MOST_PAIRS):
+        match = _unify(guest, host, theirs, ours)
+        if match is not None and match not in seen:
+            seen.append(match)
     return sorted(seen, key=lambda match: (match.guesses, match.zeros))[:8]
 
 

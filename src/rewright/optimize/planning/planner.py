@@ -23,7 +23,7 @@ from rewright.optimize.online.distributing import distribute_sums
 from rewright.optimize.planning.costs import CPU, Machine, again_seconds
 from rewright.optimize.planning.dense import WHY, dense_products
 from rewright.optimize.planning.linear import sum_of
-from rewright.optimize.planning.merging import loaded_tensors, merge_jobs
+from rewright.optimize.planning.merging import Merger, loaded_tensors
 from rewright.optimize.planning.plan import KernelStep, LibraryStep, Plan, Step, reads, writes
 from rewright.optimize.planning.reading import DEEP, NotScalar, Places, Reader, TooDeep
 from rewright.optimize.planning.roles import Cut, Job, arrange, reductions
@@ -73,6 +73,7 @@ class Planner(Storing):
         self.decisions: list[str] = []
         self.repeated: list[str] = []
         """Decisions about what is computed more than once."""
+        self.merger = Merger() if before is None else before.merger
         self.denotations: dict[int, Scalar | Unsupported] = {} if before is None else before.denotations
         self.live = sorted(graph.live())
         self.users = graph.users()
@@ -107,7 +108,7 @@ class Planner(Storing):
             made = {job.stores[0].tensor for job in jobs}
             memory = frozenset(p for p in memory if p in made or not self._is_computed(p))
             reads = {p: {self.base(o) for o in self.graph.nodes[p].operands} for p in self.library}
-            kernels = merge_jobs(Reader(self.graph, table, memory, origin), jobs, reads)
+            kernels = self.merger.kernels(Reader(self.graph, table, memory, origin), jobs, reads)
             if self.like is not None or not self._store_repeated(kernels):
                 self.decisions += self.repeated
                 return Plan(self.graph, table, memory, self._order(kernels), self.decisions)
@@ -420,14 +421,14 @@ class Planner(Storing):
         steps: list[Step] = [LibraryStep(p, why) for p, why in sorted(self.library.items())]
         steps += [KernelStep(k) for k in kernels]
         ready = {p for p in self._memory() if self._is_given(p)}
+        waiting = [(step, reads(self.graph, step, self.base)) for step in steps]
         done: list[Step] = []
-        while steps:
-            now = [s for s in steps if reads(self.graph, s, self.base) <= ready]
+        while waiting:
+            now = [step for step, read in waiting if read <= ready]
             assert now, "a cycle among kernels"
-            for step in now:
-                done.append(step)
-                ready |= set(writes(step))
-                steps.remove(step)
+            waiting = [(step, read) for step, read in waiting if not read <= ready]
+            done += now
+            ready |= {tensor for step in now for tensor in writes(step)}
         return tuple(done)
 
 
