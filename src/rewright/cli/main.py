@@ -57,7 +57,7 @@ VERBS = {
     "env": Verb(
         "rewright.cli.env:build_env_app", "Rewrites of an HLO module as alternatives to choose.", is_group=True
     ),
-    "init": Verb("rewright.cli.starting.command:init", "Begin a claim from what a repository has: two programs, their mesh, a test."),
+    "init": Verb("rewright.cli.starting.command:init", "Begin a claim: two programs, their mesh, and a test."),
     "doctor": Verb("rewright.cli.doctor:doctor", "Say what is installed here, and what each command still needs."),
 }
 """The commands in the order of the help. What a command imports is imported when it is called."""

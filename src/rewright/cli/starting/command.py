@@ -21,7 +21,7 @@ def init(
     model: Annotated[str, typer.Option(metavar="NAME", help="The class or function to compare.")] = "",
     force: Annotated[bool, typer.Option("--force", help="Overwrite files that are there.")] = False,
 ) -> int:
-    """Begin a claim from what a repository has: two programs, their mesh, a test.
+    """Begin a claim: two programs, their mesh, and a test.
 
     Nothing of the repository is run. What could not be read is guessed, and marked.
 
