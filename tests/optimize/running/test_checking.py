@@ -159,3 +159,27 @@ def test_masks_are_no_overflow() -> None:
 
         assert not checked.passed
         assert "scale 30" in checked.reason
+
+
+def statistics(q: torch.Tensor, k: torch.Tensor, total: torch.Tensor) -> torch.Tensor:
+    """What a backward pass begins with: the weights of scores, from the logarithm of a sum that it is given."""
+    return torch.exp(q @ k.T - total[:, None]) @ k
+
+
+def test_a_program_whose_statistics_do_not_fit_its_scores_is_tested_on_smaller_inputs() -> None:
+    graph = rw.capture(statistics, (normal(8, 1024), normal(8, 1024, seed=1), normal(8, seed=2)))
+
+    def scaled(inputs: Mapping[str, torch.Tensor], more: float = 1.0) -> Mapping[str, torch.Tensor]:
+        q, k, total = inputs.values()
+        top = (q @ k.T - total[:, None]).amax(-1, keepdim=True)
+        return {"output": (torch.exp(q @ k.T - total[:, None] - top) @ k) * torch.exp(top) * more}
+
+    def early(inputs: Mapping[str, torch.Tensor], more: float = 1.0) -> Mapping[str, torch.Tensor]:
+        q, k, total = inputs.values()
+        weights = torch.exp((q @ k.T - total[:, None]).double())
+        over = weights > 1e31  # as another order of the sum would have it
+        return {"output": (torch.where(over, torch.inf, weights) @ k.double()).float() * more}
+
+    assert check(graph, early).passed
+    assert check(graph, scaled).passed
+    assert not check(graph, lambda inputs: early(inputs, 1.01)).passed

@@ -23,8 +23,11 @@ from rewright.optimize.running.isolation import Crashed
 from rewright.optimize.scalars.domains import Domain
 from rewright.refine.shrink.shrinking import shrink
 
-SCALES = ((1.0,), (30.0, 10.0, 3.0))
-"""Inputs are standard normal times these: with 30, logits are in the hundreds. Later ones are for what overflows."""
+SCALES = ((1.0, 0.1), (30.0, 10.0, 3.0, 0.1))
+"""Inputs are standard normal times these: with 30, logits are in the hundreds. Later ones are for what overflows.
+
+A backward graph is given scores and the logarithm of their sum apart: where they do not fit, exponentials overflow.
+"""
 HUGE = 1e30
 """Numbers beyond it are near what float32 has no number for, once they are multiplied or summed."""
 ROWS_OUT = 2
