@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -38,7 +39,9 @@ def test_heads_of_a_size_make_a_width() -> None:
 )
 def test_an_input_is_of_the_kind_that_its_name_says(names: str, made: str, tmp_path: Path) -> None:
     module = Module(tmp_path, "Net", (), (), parameters(f"{names}, mask=None"), frozenset())
-    assert [line.partition(",  #")[0] for line in inputs_of(module, ())] == [made]
+    optional = replace(module, forward=tuple(replace(p, has_default=True) for p in module.forward))
+    for one in (module, optional):
+        assert [line.partition(",  #")[0] for line in inputs_of(one, ())] == [made]
 
 
 @pytest.mark.parametrize(

@@ -72,7 +72,7 @@ def configs_of(repository: Repository, module: Module) -> list[Module]:
 
 def inputs_of(module: Module, uses: Collection[str]) -> list[str]:
     """Lines that make what ``forward`` needs, each for one parameter, in a tuple."""
-    needed = [p for p in module.forward if not p.has_default]
+    needed = [p for p in module.forward if not p.has_default] or list(module.forward[:1])
     return [f"{_input(p, first=n == 0, embeds='Embedding' in uses)},{CHECK}: {p.name}" for n, p in enumerate(needed)]
 
 

@@ -15,6 +15,8 @@ MOST_FILES, MOST_BYTES = 2000, 1 << 20
 """So many files are read, none of which is larger."""
 PLANS = frozenset({"parallelize_module", "fully_shard", "distribute_module", "distribute_tensor", "shard_map"})
 """Calls that spread a model over ranks."""
+MODULES = frozenset({"Module", "LightningModule", "ModelMixin", "PreTrainedModel"})
+"""Classes of modules that repositories begin with."""
 _LEFT_OUT = frozenset({"build", "dist", "docs", "node_modules", "site-packages", "test", "tests", "__pycache__"})
 
 
@@ -119,7 +121,7 @@ def read_repository(folder: Path) -> Repository:
         except (OSError, SyntaxError, ValueError):
             continue
         _Reader(found, file).read(tree)
-    known = {"Module"}
+    known = set(MODULES)
     while more := {c.name for c in found.classes.values() if known & set(c.bases)} - known:
         known |= more
     found.modules = [c for c in found.classes.values() if known & set(c.bases)]
