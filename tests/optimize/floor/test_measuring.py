@@ -66,6 +66,27 @@ def test_what_is_far_slower_than_another_and_takes_long_has_no_further_turn() ->
     assert calls == {"a": 3, "b": 4, "c": 4}
 
 
+def test_where_one_is_clearly_faster_there_are_few_turns() -> None:
+    calls = Counter[str]()
+    now = 0.0
+
+    def taking(name: str, seconds: float) -> Callable[[], None]:
+        def call() -> None:
+            nonlocal now
+            now += seconds
+            calls[name] += 1
+
+        return call
+
+    found = timed({"a": taking("a", 0.003), "b": taking("b", 0.001)}, [], lambda: now)
+    assert found == {"a": pytest.approx(0.003), "b": pytest.approx(0.001)}
+    assert calls == {"a": 4, "b": 4}
+
+    calls.clear()
+    timed({"a": taking("a", 0.0015), "b": taking("b", 0.001)}, [], lambda: now)
+    assert calls == {"a": 31, "b": 31}
+
+
 def test_a_contestant_that_raises_is_none_and_a_note_says_why() -> None:
     notes: list[str] = []
 

@@ -27,8 +27,9 @@ from rewright.optimize.sizes.runner import FlexibleRunner
 Ours = Callable[[Runner], Any]
 ROUNDS, LEAST, MOST = 30, 3, 0.3
 """At most so many turns, at least so many, and seconds of one contestant after which there are no more."""
-HOPELESS = 3.0
-"""What takes more than this many times as long as the fastest, and long, has no further turn."""
+HOPELESS, CLEAR = 3.0, 2.0
+"""What takes more than this many times as long as the fastest has no further turn, if it takes long; and after the
+least number of turns."""
 FEW, ROUNDED = 0.01, 4.0
 """Of integers this share may differ; floats so many square roots of their precision, of the largest one."""
 LITTLE = 0.05
@@ -266,9 +267,10 @@ def timed(
             if turn:
                 best[name] = min(best.get(name, needed), needed)
                 spent[name] = spent.get(name, 0.0) + needed
-                if spent[name] > MOST and (turn >= LEAST or best[name] > HOPELESS * min(best.values())):
+                slower = best[name] / max(min(best.values()), 1e-12)
+                if (spent[name] > MOST and (turn >= LEAST or slower > HOPELESS)) or (turn >= LEAST and slower > CLEAR):
                     del left[name]
-        if not left:
+        if not left or (turn >= LEAST and len(left) == 1 < len(contestants)):
             break
     return best
 
