@@ -12,6 +12,7 @@ import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 from unittest import mock
@@ -22,6 +23,8 @@ from torch.distributed.device_mesh import DeviceMesh
 
 import rewright as rw
 from bench.tables import print_table
+from rewright.cli.starting.kinds import begin
+from rewright.cli.starting.reading import Repository
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 from rewright.ir.placement import RankProgram
@@ -236,7 +239,16 @@ def rows(names: Sequence[str]) -> Iterator[list[object]]:
             yield row(training)
 
 
+def begun() -> str:
+    """What becomes of the file that ``rewright init`` writes for torchtitan, as it is."""
+    scope: dict[str, Any] = {}
+    exec(begin(Repository(Path()), "torchtitan", "").claims, scope)
+    verdict = rw.refine(*scope["programs"](), scope["RELATIONS"], scope["EXPECTED"], audit=True)
+    return f"{verdict.status}, {verdict.evidence}, {len(verdict.relation)} outputs"
+
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", choices=[*FAMILIES, []], default=[])
     print_table(COLUMNS, rows(parser.parse_args().names))
+    print(f"\nthe file of rewright init: {begun()}")

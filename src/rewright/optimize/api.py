@@ -357,15 +357,15 @@ class Request:
         options = (self.allow, self.budget, self.verify, self.peers, self.times is not None, about)
         is_kept = self.remember and self.target == "cpu"
         key = key_of(whole, self.target, options) if is_kept else ""
-        if key and (entry := recall(key)) is not None and _restore(found, entry, captured, hints, self.verify):
+        once = _runs_once(captured)
+        verify = self.verify and not once
+        if key and (entry := recall(key)) is not None and _restore(found, entry, captured, hints, verify):
             return
         from rewright.optimize import making
         from rewright.optimize.sizes import making as sizes  # and so the planner, and the prover
 
-        once = _runs_once(captured)
         if once:
             found.notes.append(f"not run on numbers, and not timed: {once} may do more than compute")
-        verify = self.verify and not once
         refused: str | None = recall_note(f"{key}-refused") if key else None
         if refused:
             found.reason = f"{refused} (remembered from an earlier call)"

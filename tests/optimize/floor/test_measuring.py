@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 import pytest
@@ -48,42 +49,32 @@ def test_the_least_of_several_turns_counts_and_the_first_one_does_not() -> None:
     assert found == {"a": pytest.approx(0.1)}
 
 
-def test_what_is_far_slower_than_another_and_takes_long_has_no_further_turn() -> None:
+def taken(**seconds: float) -> tuple[dict[str, float], Counter[str]]:
+    """What is found of contestants that take so long, and how often each one ran."""
     calls = Counter[str]()
     now = 0.0
 
-    def taking(name: str, seconds: float) -> Callable[[], None]:
-        def call() -> None:
-            nonlocal now
-            now += seconds
-            calls[name] += 1
+    def call(name: str) -> None:
+        nonlocal now
+        now += seconds[name]
+        calls[name] += 1
 
-        return call
+    return timed({name: partial(call, name) for name in seconds}, [], lambda: now), calls
 
-    found = timed({"a": taking("a", 30.0), "b": taking("b", 0.5), "c": taking("c", 0.2)}, [], lambda: now)
+
+def test_what_is_far_slower_than_another_and_takes_long_has_no_further_turn() -> None:
+    found, calls = taken(a=30.0, b=0.5, c=0.2)
 
     assert found == {"a": pytest.approx(30.0), "b": pytest.approx(0.5), "c": pytest.approx(0.2)}
     assert calls == {"a": 3, "b": 4, "c": 4}
 
 
 def test_where_one_is_clearly_faster_there_are_few_turns() -> None:
-    calls = Counter[str]()
-    now = 0.0
-
-    def taking(name: str, seconds: float) -> Callable[[], None]:
-        def call() -> None:
-            nonlocal now
-            now += seconds
-            calls[name] += 1
-
-        return call
-
-    found = timed({"a": taking("a", 0.003), "b": taking("b", 0.001)}, [], lambda: now)
+    found, calls = taken(a=0.003, b=0.001)
     assert found == {"a": pytest.approx(0.003), "b": pytest.approx(0.001)}
     assert calls == {"a": 4, "b": 4}
 
-    calls.clear()
-    timed({"a": taking("a", 0.0015), "b": taking("b", 0.001)}, [], lambda: now)
+    _, calls = taken(a=0.0015, b=0.001)
     assert calls == {"a": 31, "b": 31}
 
 

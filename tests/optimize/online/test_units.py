@@ -8,7 +8,7 @@ import rewright as rw
 from bench.optimize.programs import eviction
 from rewright.ir.types import DType
 from rewright.optimize.online.units import unit
-from rewright.optimize.planning.plan import reads_of
+from rewright.optimize.planning.outline import Outline
 from rewright.optimize.planning.planner import Planner
 from rewright.optimize.planning.preparing import prepare_graph
 from rewright.optimize.scalars.constants import closed_value
@@ -75,6 +75,7 @@ def test_what_every_reader_computes_again_is_not_stored() -> None:
 
     plan = Planner(prepare_graph(rw.capture(eviction.h2o, args))).plan()
 
-    read = {p for step in plan.steps for p in reads_of(plan, step)} | set(plan.graph.outputs.values())
+    outline = Outline.of(plan)
+    read = {p for step in outline.steps for p in outline.reads(step)} | set(plan.graph.outputs.values())
     views = {p for o in plan.graph.outputs.values() for p in plan.graph.nodes[o].operands}
     assert {s.tensor for kernel in plan.kernels for s in kernel.stores} <= read | views

@@ -160,8 +160,7 @@ def _megatron(repository: Repository, model: str) -> Begun:
 def _torchtitan(repository: Repository, model: str) -> Begun:
     family = model or "llama3"
     about = f"torchtitan's {family} on one device, and on the ranks of a mesh."
-    function = f"parallelize_{family.rstrip('0123456789') if family == 'llama3' else family}"
-    text = _fill(templates.TORCHTITAN, about=about, family=family, function=function, mesh='{"shard": 2, "tp": 2}')
+    text = _fill(templates.TORCHTITAN, about=about, family=family, mesh='{"shard": 2, "tp": 2}')
     return Begun("torchtitan", f"torchtitan's {family}", text, templates.TEST_WITH_RELATIONS, "")
 
 

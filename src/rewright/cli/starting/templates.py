@@ -212,7 +212,7 @@ from unittest import mock
 import torch
 import rewright as rw
 
-FAMILY, PARALLELIZE = "$family", "$function"  # check: the model, and the function that spreads it
+FAMILY = "$family"  # check: the model
 MESH = $mesh  # check: shard and replicate are data parallelism, tp is tensor parallelism
 flex = importlib.import_module("torch.nn.attention.flex_attention")
 
@@ -261,7 +261,9 @@ def rank(mesh):
     meshes = distributed.ParallelDims.from_config(parallelism, mesh.size())
     titan("distributed.utils").set_spmd_backend("partial_dtensor")
     meshes.build_mesh()
-    made = getattr(titan(f"models.{FAMILY}"), PARALLELIZE)(
+    family = vars(titan(f"models.{FAMILY}"))
+    parallelize = next(value for name, value in family.items() if name.startswith("parallelize_"))
+    made = parallelize(
         model(parallelism),
         parallel_dims=meshes,
         training=config.TrainingConfig(mixed_precision_param="float32"),

@@ -34,7 +34,8 @@ class Known:
             return Known("")
         places = [node.meta for node in module.graph.nodes if node.op == "placeholder"]
         said = [_said(meta.get("val", meta.get("example_value"))) for meta in places]
-        return Known(key_of_text(what, str(module.code), *said))
+        inner = [str(part.code) for part in module.modules() if isinstance(part, torch.fx.GraphModule)]
+        return Known(key_of_text(what, *inner, *said))
 
     def recall(self) -> Any:
         """What was kept, or None."""

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from rewright import ops
 from rewright.ir.graph import Graph
-from rewright.optimize.planning.costs import Machine, again_seconds
+from rewright.optimize.planning.costs import Machine, again_seconds, elements
 from rewright.optimize.planning.work import node_work
 
 MOST = 1000
@@ -36,11 +36,11 @@ def parts_to_store(
         if isinstance(node.op, ops.Concatenate) and len(frozenset[int]().union(*found.values())) < 2:
             continue
         for part, products in found.items():
-            size = _elements(graph, part)
-            again = _elements(graph, position) / max(size, 1) - 1
+            size = elements(graph, part)
+            again = elements(graph, position) / max(size, 1) - 1
             work = sum(node_work(graph, graph.nodes[p]) for p in products)
             if again_seconds(graph, part, again * work, machine) > 0:
-                yield from {p for p in products if _elements(graph, p) > size} or {part}  # the part may be a slice
+                yield from {p for p in products if elements(graph, p) > size} or {part}  # the part may be a slice
 
 
 def _products(graph: Graph, position: int, is_mapped: Callable[[int], bool]) -> frozenset[int]:
@@ -59,11 +59,6 @@ def _products(graph: Graph, position: int, is_mapped: Callable[[int], bool]) -> 
         elif isinstance(op, (ops.Elementwise, ops.Layout)):
             stack.extend(graph.nodes[p].operands)
     return frozenset(found)
-
-
-def _elements(graph: Graph, position: int) -> int:
-    size = graph.nodes[position].type.size()
-    return size if isinstance(size, int) else 0
 
 
 __all__ = ["parts_to_store"]

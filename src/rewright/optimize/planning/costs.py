@@ -121,8 +121,12 @@ def again_seconds(graph: Graph, position: int, more: float, machine: Machine) ->
     return more / (speed * machine.units) - 3 * bytes_of(graph, position) / machine.bytes - machine.launch
 
 
+def elements(graph: Graph, position: int) -> int:
+    """The elements of a tensor; those of a size that is a symbol are not counted."""
+    size = graph.nodes[position].type.size()
+    return size if isinstance(size, int) else 0
+
+
 def bytes_of(graph: Graph, tensor: int) -> int:
     """The bytes of a tensor in memory; those of a size that is a symbol are not counted."""
-    kind = graph.nodes[tensor].type
-    size = kind.size()
-    return (size if isinstance(size, int) else 0) * BYTES.get(kind.dtype, 1)
+    return elements(graph, tensor) * BYTES.get(graph.nodes[tensor].type.dtype, 1)

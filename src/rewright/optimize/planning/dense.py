@@ -13,9 +13,8 @@ from rewright import ops
 from rewright.analysis.moving import laid_out
 from rewright.ir.graph import Graph
 from rewright.ops.base import Combining
-from rewright.optimize.planning.costs import Machine, bytes_of
+from rewright.optimize.planning.costs import Machine, bytes_of, elements
 from rewright.optimize.planning.skipped import kept_share
-from rewright.optimize.planning.storing import elements
 
 WHY = "a library multiplies faster than a kernel by more than what is stored for it costs"
 WIDTH = 4

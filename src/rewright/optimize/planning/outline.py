@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from rewright.ir.graph import Graph
 from rewright.ir.sizes import with_sizes
-from rewright.optimize.planning.plan import KernelStep, LibraryStep, Plan, loads, writes
+from rewright.optimize.planning.plan import KernelStep, LibraryStep, Plan, base_of, loads, writes
 
 
 @dataclass(frozen=True)
@@ -49,9 +49,7 @@ class Outline:
 
     def base(self, position: int) -> int:
         """The stored tensor that a tensor is, or is a view of."""
-        while position not in self.memory and self.graph.nodes[position].operands:
-            position = self.graph.nodes[position].operands[0]
-        return position
+        return base_of(self.graph, self.memory, position)
 
     def reads(self, step: KernelOutline | LibraryStep) -> set[int]:
         """The stored tensors that a step reads and does not write."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -61,16 +61,11 @@ class Plan:
         return [s.kernel for s in self.steps if isinstance(s, KernelStep)]
 
 
-def base_of(plan: Plan, position: int) -> int:
+def base_of(graph: Graph, memory: Collection[int], position: int) -> int:
     """The stored tensor that a tensor is, or is a view of."""
-    while position not in plan.memory and plan.graph.nodes[position].operands:
-        position = plan.graph.nodes[position].operands[0]
+    while position not in memory and graph.nodes[position].operands:
+        position = graph.nodes[position].operands[0]
     return position
-
-
-def reads_of(plan: Plan, step: Step) -> set[int]:
-    """The stored tensors that a step of a plan reads."""
-    return reads(plan.graph, step, lambda position: base_of(plan, position))
 
 
 def reads(graph: Graph, step: Step, base: Callable[[int], int]) -> set[int]:
@@ -88,7 +83,9 @@ def widen_storage(plan: Plan) -> Plan:
     """
     libraries = [step.position for step in plan.steps if isinstance(step, LibraryStep)]
     read = {p for position in libraries for p in plan.graph.nodes[position].operands}
-    fixed = {base_of(plan, p) for p in (*read, *plan.graph.outputs.values())} | set(plan.graph.outputs.values())
+    fixed = {base_of(plan.graph, plan.memory, p) for p in (*read, *plan.graph.outputs.values())} | set(
+        plan.graph.outputs.values()
+    )
     products = {p for p in libraries if getattr(plan.graph.nodes[p].op, "lhs_batch", ())}
     own = ({s.tensor for kernel in plan.kernels for s in kernel.stores} | products) - fixed
     nodes = tuple(

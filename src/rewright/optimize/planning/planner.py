@@ -20,14 +20,14 @@ from rewright.ops.facts import Facts, integer_range
 from rewright.ops.sorting import is_ranked
 from rewright.optimize.kernel import Kernel, Store
 from rewright.optimize.online.distributing import distribute_sums
-from rewright.optimize.planning.costs import CPU, Machine, again_seconds
+from rewright.optimize.planning.costs import CPU, Machine, again_seconds, elements
 from rewright.optimize.planning.dense import WHY, dense_products
 from rewright.optimize.planning.linear import sum_of
 from rewright.optimize.planning.merging import Merger, loaded_tensors
 from rewright.optimize.planning.plan import KernelStep, LibraryStep, Plan, Step, reads, writes
 from rewright.optimize.planning.reading import DEEP, NotScalar, Places, Reader, TooDeep
 from rewright.optimize.planning.roles import Cut, Job, arrange, reductions
-from rewright.optimize.planning.storing import CHEAP, Storing, elements
+from rewright.optimize.planning.storing import CHEAP, Storing
 from rewright.optimize.planning.work import node_work, shares
 from rewright.optimize.scalars.expressions import Expression, Table, unreduced_parts, walk
 from rewright.terms.scalar import Scalar

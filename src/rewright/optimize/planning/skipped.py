@@ -15,7 +15,7 @@ from rewright.interp.program import run
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph, GraphBuilder
 from rewright.ops.base import Array
-from rewright.optimize.planning.storing import elements
+from rewright.optimize.planning.costs import elements
 
 TILE = 64
 """Tiles of so many rows and columns are skipped."""

@@ -7,7 +7,7 @@ from rewright.analysis.moving import laid_out
 from rewright.ir.graph import Graph
 from rewright.ir.operator import Unsupported
 from rewright.optimize.planning.beside import parts_to_store
-from rewright.optimize.planning.costs import Machine
+from rewright.optimize.planning.costs import Machine, elements
 from rewright.optimize.planning.reading import NotScalar, Reader
 from rewright.optimize.planning.roles import reductions
 from rewright.optimize.scalars.expressions import Table
@@ -255,8 +255,3 @@ class Storing:
             else:
                 stack.extend(self.graph.nodes[p].operands)
         return found
-
-
-def elements(graph: Graph, position: int) -> int:
-    size = graph.nodes[position].type.size()
-    return size if isinstance(size, int) else 0

@@ -31,7 +31,8 @@ from rewright.ir.types import DType, TensorType
 from rewright.optimize.kernel import Kernel, Store
 from rewright.optimize.online.units import unit
 from rewright.optimize.planning.costs import operations
-from rewright.optimize.planning.plan import KernelStep, LibraryStep, Plan, Step, reads_of
+from rewright.optimize.planning.outline import Outline
+from rewright.optimize.planning.plan import KernelStep, LibraryStep, Plan, Step
 from rewright.optimize.planning.roles import Cut, Job, arrange
 from rewright.optimize.proving.laws import laws
 from rewright.optimize.scalars.constants import closed_value, power_of_two
@@ -425,7 +426,8 @@ class _Rewriter:
 
     def is_needed(self, tensors: set[int]) -> bool:
         """Whether a library reads one of some stored tensors."""
-        return any(tensors & reads_of(self.source, s) for s in self.source.steps if isinstance(s, LibraryStep))
+        plan = Outline.of(self.source)
+        return any(tensors & plan.reads(s) for s in plan.steps if isinstance(s, LibraryStep))
 
     def of_one_row(self, values: Sequence[Expression], made: Mapping[int, Store]) -> list[Expression]:
         """The largest parts of values that are functions of stored tensors alone, all read at one place."""
