@@ -36,7 +36,7 @@ def test_what_is_here_and_what_is_not(
     lines = {" ".join(line.split()) for line in capsys.readouterr().out.splitlines()}
     assert {
         "C++ compiler: none",
-        f"torch {metadata.version('torch')} >=2.13,<2.15",
+        f"torch {metadata.version('torch')} >=2.11,<2.15",
         "jaxlib 0.4.1 (!) >=0.10.2,<0.11",
         "refine --matrix --executor ray no: pip install 'ray>=2.50'",
         "optimize, on the CPU no: install g++ or clang++",

@@ -96,7 +96,8 @@ def test_a_full_disk_behind_a_report_is_one_line(option: str, capsys: pytest.Cap
 @pytest.mark.usefixtures("folder")
 def test_a_folder_that_takes_nothing_is_one_line(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert run(arguments) == 3
-    (line,) = capsys.readouterr().err.splitlines()
+    said = capsys.readouterr().err.splitlines()
+    (line,) = (text for text in said if "No CUDA runtime is found" not in text)  # of a PyTorch that was built for one
     assert "/proc/" in line
 
 

@@ -28,6 +28,7 @@ def test_a_module_has_gradients_of_its_parameters() -> None:
     assert [tuple(t.shape) for t in found] == [(1, 2), (1, 3), (2, 3), (2,)]
 
 
+@pytest.mark.filterwarnings("ignore:Warning. Profiler clears events")  # of PyTorch 2.11
 def test_a_step_is_timed_and_compared_with_float64(tmp_path: Path) -> None:
     notes = Notes(tmp_path / "notes")
     measure(notes, PROGRAMS["lora"], Wanted(torch.float32, "tiny", ["eager"], 2, 5.0))

@@ -16,6 +16,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 import rewright as rw
 from rewright.ir.errors import RewrightError
 from tests.optimize.programs import normal
+from tests.versions import since
 
 
 def norm(x: torch.Tensor, gain: torch.Tensor) -> torch.Tensor:
@@ -58,6 +59,7 @@ def test_values_are_those_of_the_program(name: str) -> None:
     torch.testing.assert_close(SURROUNDINGS[name](OTHER), WANTED)
 
 
+@since("2.13", "traces the original program")
 def test_kernels_run_between_the_graphs_that_dynamo_makes(monkeypatch: pytest.MonkeyPatch) -> None:
     ran: list[str] = []
     runner = FAST.runner

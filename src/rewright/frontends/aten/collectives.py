@@ -165,7 +165,11 @@ def broadcast(c: Context, x: Value, src: int, group: object) -> int:
 
 @TABLE.register("rewright.send.default")
 def send(c: Context, x: Value, destination: int, tag: int = 0) -> int:
-    return c.b.add(ops.Send(destination, tag), x.position)
+    """A number is a message of one element: a transport tells it from a vector of one by nothing."""
+    if x.shape:
+        return c.b.add(ops.Send(destination, tag), x.position)
+    sent = c.b.add(ops.Send(destination, tag), c.b.add(ops.Reshape((1,)), x.position))
+    return c.b.add(ops.Reshape(()), sent)
 
 
 @TABLE.register("rewright.posted.default")
@@ -188,4 +192,5 @@ def pending_result(c: Context, result: int, overwritten: str = "") -> int:
 
 @TABLE.register("rewright.recv.default")
 def recv(c: Context, like: Value, source: int, tag: int = 0) -> int:
-    return c.b.add(ops.Recv(source, tag, TensorType(like.shape, like.dtype)))
+    found = c.b.add(ops.Recv(source, tag, TensorType(like.shape or (1,), like.dtype)))
+    return found if like.shape else c.b.add(ops.Reshape(()), found)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Generator, Iterable, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import Any
@@ -174,7 +175,7 @@ def compiling() -> Generator[None]:
     """Make ``torch.compiler.is_compiling()`` and ``is_exporting()`` true: models avoid data-dependent shortcuts.
 
     The collectives with gradients of ``torch.distributed.nn``, which newer PyTorch refuses to compile, are traced
-    as they run.
+    as they run; so is FSDP2, which PyTorch before 2.13 refuses to compile.
     """
     compiler = torch.compiler
     with ExitStack() as stack:
@@ -183,4 +184,7 @@ def compiling() -> Generator[None]:
         for name in ("_not_supported_under_compile", "_deprecated"):
             if hasattr(with_gradients, name):
                 stack.enter_context(mock.patch.object(with_gradients, name))
+        sharded = sys.modules.get("torch.distributed.fsdp._fully_shard._fsdp_state")
+        if hasattr(sharded, "detect_compiled_autograd"):
+            stack.enter_context(mock.patch.object(sharded, "detect_compiled_autograd"))
         yield

@@ -142,7 +142,10 @@ def compile_program(program: Callable[..., Any], args: Sequence[Any]) -> Callabl
 
 
 def _by_inductor(module: torch.fx.GraphModule, given: Sequence[Any]) -> Callable[..., Any]:
-    """A graph by Inductor; what it keeps on disk is only looked at where a capture with sizes goes on, or seems to."""
+    """A graph by Inductor, for these sizes; what it keeps on disk is only looked at where a capture with sizes goes on.
+
+    Sizes of tensors that it is not told of are symbols to it, whatever the capture takes for given.
+    """
     from torch._guards import TracingContext, tracing
     from torch._inductor.compile_fx import compile_fx
     from torch._subclasses import FakeTensorMode
@@ -150,6 +153,8 @@ def _by_inductor(module: torch.fx.GraphModule, given: Sequence[Any]) -> Callable
 
     context = TracingContext.try_get()  # within Dynamo, whose arguments are of its own mode
     if context is None:
-        context = TracingContext(FakeTensorMode(shape_env=ShapeEnv(assume_static_by_default=True)))
+        mode = FakeTensorMode(shape_env=ShapeEnv(assume_static_by_default=True))
+        context = TracingContext(mode)
+        given = [mode.from_tensor(x, static_shapes=True) if isinstance(x, torch.Tensor) else x for x in given]
     with tracing(context):
         return cast("Callable[..., Any]", compile_fx(module, list(given)))

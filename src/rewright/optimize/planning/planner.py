@@ -25,7 +25,7 @@ from rewright.optimize.planning.dense import WHY, dense_products
 from rewright.optimize.planning.linear import sum_of
 from rewright.optimize.planning.merging import Merger, loaded_tensors
 from rewright.optimize.planning.plan import KernelStep, LibraryStep, Plan, Step, reads, writes
-from rewright.optimize.planning.reading import DEEP, NotScalar, Places, Reader, TooDeep
+from rewright.optimize.planning.reading import DEEP, MOST_READ, NotScalar, Places, Reader, TooDeep
 from rewright.optimize.planning.roles import Cut, Job, arrange, reductions
 from rewright.optimize.planning.storing import CHEAP, Storing
 from rewright.optimize.planning.work import node_work, shares
@@ -216,11 +216,12 @@ class Planner(Storing):
         if deep is not None:
             self.cuts.add(deep)
             raise _Again
-        reader = Reader(self.graph, table, read, origin, self.projections, self.denotations)
+        reader = Reader(self.graph, table, read, origin, self.projections, self.denotations, MOST_READ)
         try:
             value = reader.root(position, names)
-        except TooDeep as projection:
-            self.cuts.add(projection.position)
+        except TooDeep as inner:
+            self.cuts.add(inner.position)
+            self.hard.setdefault(position, set()).add(inner.position)
             raise _Again from None
         except NotScalar as error:
             self.library[position] = str(error)

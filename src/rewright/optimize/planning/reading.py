@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping
 
 from rewright.ir.errors import RewrightError
@@ -9,6 +10,7 @@ from rewright.ir.graph import Graph
 from rewright.ir.operator import Unsupported
 from rewright.ir.types import DType
 from rewright.ops.base import TensorOperator
+from rewright.ops.layout import View
 from rewright.optimize.planning.parting import JOINED, parted_at
 from rewright.optimize.scalars.expressions import Bound, Expression, Table, walk
 from rewright.optimize.scalars.ranges import Span, decide_sign, number_span, simplify_index
@@ -27,8 +29,12 @@ DEEP = 4
 """So many reductions around a projection are more than one kernel has, whatever they are."""
 
 
+MOST_READ = 5000
+"""So many elements of nodes are read for one tensor; 2,114 is the most that a kernel of any benchmark is made of."""
+
+
 class TooDeep(Exception):
-    """A projection is read inside of too many reductions; it has to be stored."""
+    """A node is read inside of too many reductions, or in too many places; it has to be stored."""
 
     def __init__(self, position: int) -> None:
         super().__init__(position)
@@ -50,9 +56,10 @@ class Reader:
         origin: dict[Expression, tuple[int, Places]] | None = None,
         projections: Collection[int] = (),
         denotations: dict[int, Scalar | Unsupported] | None = None,
+        most: int | None = None,
     ) -> None:
         self.graph, self.table, self.memory = graph, table, frozenset(memory)
-        self.projections = projections
+        self.projections, self.most = projections, most
         self.depth = 0
         """How many reductions are around what is read."""
         self.origin = {} if origin is None else origin
@@ -60,6 +67,10 @@ class Reader:
         self.denotations = {} if denotations is None else denotations
         """Of the nodes that were read, also for other tensors in memory."""
         self._known: dict[tuple[int, Places], Expression] = {}
+        self._read = 0
+        """How many elements were read, of all nodes."""
+        self._costs: Counter[int] = Counter()
+        """For each node how many were read for its elements, but for the first one."""
         self._settled: dict[Index, Index] = {}
         self.ranges: dict[str, Span] = {}
         """The first and the last value of loop indices whose sizes are known."""
@@ -79,13 +90,19 @@ class Reader:
             return self.table.load(position, tuple(self.table.index(i) for i in places), node.type.dtype)
         key = (position, places)
         if key not in self._known:
+            before = self._read
             self._known[key] = self._compute(position, places)
+            found = self._read - before
+            self._costs[position] += found if position in self._costs else 0
         return self._known[key]
 
     def _compute(self, position: int, places: Places) -> Expression:
         node = self.graph.nodes[position]
         if self.depth >= DEEP and position in self.projections:
             raise TooDeep(position)
+        self._read += 1
+        if self.most is not None and self._read > self.most:
+            raise TooDeep(self._costliest())
         if not isinstance(node.op, TensorOperator):
             raise NotScalar(f"{node.op.name} at {node.span} has no denotation")
         if position not in self.denotations:
@@ -98,6 +115,11 @@ class Reader:
         if found.op == "reduce":
             self.origin.setdefault(found, (position, places))
         return found
+
+    def _costliest(self) -> int:
+        """The node that is worth the most to store; the last one of those that are worth the same, and no view."""
+        whole = [p for p in self._costs if not isinstance(self.graph.nodes[p].op, View)]
+        return max(whole or self._costs, key=lambda p: (self._costs[p], p))
 
     def rename(self, value: Expression, places: Mapping[str, Index]) -> Expression:
         """The expression with loop indices replaced; reductions in it are still known as the nodes that they are."""

@@ -56,9 +56,18 @@ class Walk:
                 self.values[node] = self._attribute(module, node)
             elif node.op == "output":
                 result = self._argument(node.args[0])
-            else:
+            elif not self._is_trial(node):
                 self.values[node] = self._locate(node)
         return result
+
+    def _is_trial(self, node: torch.fx.Node) -> bool:
+        """Whether a call computes, of nothing but fresh memory, what nothing reads.
+
+        So DTensor of PyTorch 2.11 finds shapes, with dtypes that tensors do not have here.
+        """
+        operator, operands = FxCall(node).operator, node.all_input_nodes
+        is_fresh = all(p not in self.values for p in operands) if operands else operator in _ALLOCATIONS
+        return is_fresh and not operator.startswith(_COLLECTIVES) and not is_read(node)
 
     def _attribute(self, module: torch.fx.GraphModule, node: torch.fx.Node) -> Any:
         found: Any = module
@@ -216,6 +225,7 @@ _INLINED = {"wrap_with_set_grad_enabled": 1, "wrap_with_autocast": 4, "wrap_set_
 
 
 _COLLECTIVES = "_c10d_functional"
+_ALLOCATIONS = ("aten.empty.memory_format", "aten.empty_strided.default")
 _WAIT = "_c10d_functional.wait_tensor.default"
 _SEEN_THROUGH = "_c10d_functional._wrap_tensor_autograd.default"
 

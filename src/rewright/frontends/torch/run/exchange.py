@@ -135,6 +135,8 @@ class Pending:
         if self._done:
             return
         value, depends = self._exchange.fetch(self._request)
+        if value.numel() == destination.numel() == 1:  # a number is sent as a vector of one element is
+            value = value.reshape(destination.shape)
         if value.shape != destination.shape or value.dtype != destination.dtype:
             raise CaptureError(
                 f"the message from rank {self._request.source} received at {self._request.where} is "

@@ -58,7 +58,9 @@ def _worlds_by_thread() -> Generator[None]:
     distributed = private._distributed_c10d
     untyped: Any = c10d
     world = untyped._world
-    untyped._world = ThreadLocalWorld()
+    # PyTorch 2.11 asks its world for ``comms``, and gives this one none.
+    own = ThreadLocalWorld if hasattr(ThreadLocalWorld, "comms") else type("World", (ThreadLocalWorld,), {"comms": []})
+    untyped._world = own()
     distributed._set_thread_isolation_mode(True)
     try:
         yield

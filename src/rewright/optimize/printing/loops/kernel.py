@@ -125,8 +125,9 @@ def _sweep(k: Context, sweep: Sweep) -> None:
 
 
 def _bounds(k: Context, sweep: Sweep) -> Bounds:
-    """The first and the last value of loop indices in a tile."""
-    bounds: dict[str, tuple[Scalar, Scalar]] = {n: (Name(n), Name(n)) for n in k.ranges}
+    """The first and the last value of loop indices in a tile: those of a loop inside of it take all of theirs."""
+    bounds: dict[str, tuple[Scalar, Scalar]] = {n: (whole(low), whole(high)) for n, (low, high) in k.ranges.items()}
+    bounds |= {loop.name: (Name(loop.name), Name(loop.name)) for loop in k.kernel.grid}
     bounds[k.kernel.row.name] = FIRST, total(FIRST, ROWS, -1)
     bounds[sweep.lane.name] = BEGIN, total(BEGIN, COLUMNS, -1)
     return bounds

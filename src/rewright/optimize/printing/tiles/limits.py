@@ -158,6 +158,8 @@ class Limits:
     def _bounds(self) -> Bounds:
         """The first and the last value of indices in a tile."""
         bounds: dict[str, tuple[Scalar, Scalar]] = {g.name: (Name(g.name), Name(g.name)) for g in self.k.kernel.grid}
+        if self.k.kernel.features is not None:  # a loop inside of the tile
+            bounds[self.k.kernel.features.name] = whole(0), whole(self.k.kernel.features.size - 1)
         bounds[self.k.kernel.row.name] = (
             FIRST,
             call("least", total(FIRST, BLOCK_ROWS, -1), whole(self.k.kernel.row.size - 1)),
