@@ -48,6 +48,8 @@ def apply_transformers_plan(name: str, model: nn.Module, mesh: DeviceMesh) -> nn
         raise CaptureError("Transformers has no tensor-parallel style for GPT-2's Conv1D layers; use the dtensor plan")
     if name == "gemma2" and model.get_parameter("lm_head.weight") is model.get_parameter("model.embed_tokens.weight"):
         raise CaptureError("Transformers cannot apply gemma2's tp_plan to tied embeddings; build it with tied=False")
+    if not hasattr(model, "prepare_distribute_model"):
+        raise CaptureError("Transformers before 5 splits only models that it loads; install 5, or use the dtensor plan")
     with launched():
         configuration: Any = import_module("transformers.distributed.configuration_utils")
         settings: dict[str, Any] = {"tp_size": mesh.size()}

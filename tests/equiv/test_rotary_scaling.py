@@ -14,10 +14,12 @@ from torch import nn
 import rewright as rw
 from rewright.equiv.engine import Equivalence, equiv
 from tests.equiv.transformers_models import built
+from tests.versions import of_transformers_5
 
 CONTEXT, LONG = 8, 12
 BASE = {"rope_theta": 1e4, "factor": 4.0}
 OLD = {"original_max_position_embeddings": CONTEXT}
+pytestmark = of_transformers_5("has other names for the parameters of rotary embeddings")
 SCALED: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "linear": ({}, {"factor": 2.0}),
     "llama3": ({**OLD, "low_freq_factor": 1.0, "high_freq_factor": 4.0}, {"high_freq_factor": 3.0}),

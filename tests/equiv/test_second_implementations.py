@@ -13,6 +13,7 @@ from bench.pairs import reference
 from bench.pairs.families import FAMILIES, Family
 from rewright.equiv.engine import Equivalence, equiv
 from tests.equiv import plain_models
+from tests.versions import of_transformers_5
 
 SMALL = {"hidden_size": 32, "intermediate_size": 48, "vocab_size": 61, "num_hidden_layers": 2}
 ROTARY = {"rope_type": "default", "rope_theta": 10000.0}
@@ -36,6 +37,7 @@ def compared(name: str, **changed: Any) -> Equivalence:
     return equiv(pair.left, pair.right, pair.values)
 
 
+@of_transformers_5("has other experts and names")
 @pytest.mark.sample(3)
 @pytest.mark.parametrize("name", sorted(PLAIN, reverse=True))
 def test_they_are_one_function(name: str) -> None:
@@ -49,6 +51,7 @@ def test_other_groups_may_be_filled_with_minus_infinity() -> None:
     assert verdict.status == "proved", verdict.reason
 
 
+@of_transformers_5("has other experts and names")
 @pytest.mark.sample(4)
 @pytest.mark.parametrize(
     ("name", "changed", "kind", "line"),

@@ -13,6 +13,7 @@ import torch
 import rewright as rw
 from rewright.equiv.engine import equiv
 from tests.equiv.transformers_models import Decoding, Padded, built, captured
+from tests.versions import of_transformers_5
 
 
 @pytest.mark.sample(6)
@@ -43,6 +44,7 @@ def test_eager_and_sdpa_are_one_function(family: str, values: dict[str, Any]) ->
     assert verdict.status == "proved", verdict.reason
 
 
+@of_transformers_5("has no choice of experts")
 @pytest.mark.sample(3)
 @pytest.mark.parametrize(
     ("family", "values"),

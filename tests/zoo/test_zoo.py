@@ -11,6 +11,7 @@ from rewright.frontends.torch.ranks import capture_ranks
 from rewright.ir.errors import CaptureError
 from rewright.ir.graph import Graph
 from rewright.refine import refine
+from tests.versions import of_transformers_5
 from tests.zoo.agreement import disagreements
 
 pytest.importorskip("transformers", reason="the zoo needs the extra rewright[models]")
@@ -49,6 +50,7 @@ def agrees(name: str, plan: str, degree: int, *, backward: bool, tied: bool = Tr
     assert verdict.status == "proved", verdict.reason
 
 
+@of_transformers_5("splits only models that it loads")
 @pytest.mark.parametrize(("name", "plan"), [listed(pair) for pair in PAIRS])
 def test_loss_logits_and_gradients_agree(name: str, plan: str) -> None:
     agrees(name, plan, 2, backward=True)
@@ -88,6 +90,7 @@ def test_one_head_for_each_rank(name: str, degree: int) -> None:
     agrees(name, "dtensor", degree, backward=True)
 
 
+@of_transformers_5("splits only models that it loads")
 @pytest.mark.parametrize("backward", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_every_batch_and_sequence_at_once(backward: bool) -> None:
     names = ("input_ids", "labels") if backward else ("input_ids",)

@@ -11,6 +11,7 @@ import torch
 import rewright as rw
 from rewright.optimize.backend import backend
 from tests.optimize.programs import normal
+from tests.versions import of_transformers_5
 
 
 class Block(torch.nn.Module):
@@ -45,6 +46,7 @@ def test_the_backend_has_a_name_when_it_is_installed() -> None:
     assert project["entry-points"]["torch_dynamo_backends"]["rewright"] == "rewright.optimize.backend:backend"
 
 
+@of_transformers_5("gives Dynamo warnings")
 def test_a_model_of_transformers_runs_on_kernels(caplog: pytest.LogCaptureFixture) -> None:
     transformers = pytest.importorskip("transformers")
     caplog.set_level("INFO", logger="rewright.optimize")

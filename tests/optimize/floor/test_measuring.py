@@ -264,3 +264,22 @@ def test_a_peer_may_be_as_far_from_the_program_as_kernels_are() -> None:
     assert not agree(program, torch.tensor([float("nan"), 2.0]), as_near_as=kernels)
     assert not agree(program, torch.tensor([1.5, 2.0]), as_near_as=torch.tensor([float("nan"), 2.0]))
     assert not agree(program, torch.tensor([1.5, 2.0]), as_near_as=[kernels, kernels])
+
+
+def test_inductor_compiles_a_part_for_its_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With symbols for them it would be slower than what a user would have had."""
+    import torch._inductor.compile_fx as inductor
+
+    sizes: list[Any] = []
+    inner: Any = inductor._compile_fx_inner
+
+    def looking(graph: torch.fx.GraphModule, examples: Any, **options: Any) -> Any:
+        sizes.extend(size for given in examples for size in given.shape)
+        return inner(graph, examples, **options)
+
+    module = torch.fx.symbolic_trace(lambda x, w: torch.tanh(x @ w))
+    monkeypatch.setattr(inductor, "_compile_fx_inner", looking)
+    with torch._inductor.config.patch(force_disable_caches=True):
+        compiled = peers.compile_program(module, ARGS)
+    torch.testing.assert_close(compiled(*ARGS), torch.tanh(ARGS[0] @ ARGS[1]))
+    assert sizes and all(type(size) is int for size in sizes)

@@ -79,3 +79,19 @@ def test_what_two_halves_of_a_product_are_put_side_by_side_with_does_not_compute
 
     assert "dot_general" in stored(plan)
     assert plan_work(plan) < 1.5 * program_work(plan.graph)
+
+
+def inverse(x: torch.Tensor) -> torch.Tensor:
+    """Newton's iteration for a pseudo-inverse, as in Nyström attention: each step reads the one before six times."""
+    one = torch.eye(x.shape[-1])
+    z = x.transpose(-1, -2) / (x.abs().sum(-1).amax() * x.abs().sum(-2).amax())
+    for _ in range(6):
+        xz = x @ z
+        z = 0.25 * z @ (13 * one - xz @ (15 * one - xz @ (7 * one - xz)))
+    return z
+
+
+def test_a_matrix_that_is_multiplied_by_itself_again_and_again_is_planned() -> None:
+    plan = optimized(inverse, torch.softmax(normal(2, 6, 6), -1))
+
+    assert plan_work(plan) < 3 * program_work(plan.graph)

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from string import Template
 from typing import TypeVar
 
+from packaging.specifiers import SpecifierSet
+
 from rewright.cli.starting import templates
 from rewright.cli.starting.guessing import (
     CHECK,
@@ -19,6 +21,7 @@ from rewright.cli.starting.guessing import (
 )
 from rewright.cli.starting.reading import Function, Module, Repository
 from rewright.ir.errors import RewrightError
+from rewright.packages import Package
 
 _SOURCE = 'sys.path.insert(0, str(Path(__file__).parent / "src"))  # needless where the package is installed'
 Named = TypeVar("Named", Module, Function)
@@ -124,7 +127,11 @@ def _transformers(repository: Repository, model: str) -> Begun:
         }
     command = _command({"tp": 2})
     text = _fill(templates.TRANSFORMERS, about=f"{name} on one device, and by its tp_plan.", command=command, **fields)
-    return Begun("transformers", f"{name}, spread by its tp_plan", text, templates.TEST, command)
+    found = f"{name}, spread by its tp_plan"
+    library = Package("transformers", SpecifierSet(">=5"))
+    if library.version and not library.fits:
+        found += f", which needs Transformers 5: {library.version} splits only models that it loads"
+    return Begun("transformers", found, text, templates.TEST, command)
 
 
 def _jax(repository: Repository, model: str) -> Begun:

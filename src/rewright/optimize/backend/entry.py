@@ -63,6 +63,7 @@ def _by_autograd(
     from torch._functorch.partitioners import min_cut_rematerialization_partition
 
     from rewright.optimize.backend.choosing import AGAIN, EAGER, MOST_BYTES, SAVED, WORTH, Choice
+    from rewright.optimize.backend.inferring import Inference, has_own_tensors
     from rewright.optimize.backend.known import Known
     from rewright.optimize.backend.saving import Saving
     from rewright.optimize.running import targets
@@ -73,15 +74,28 @@ def _by_autograd(
     saving, stepped = Saving(targets.machine(target, device)), threading.Event()
     again = _cut_by(saving, module, examples, options, stepped)
     floor = options.get("floor", True)
+    remember = options.get("remember", True)
+    beside_eager = targets.is_timed(target) and (floor is True or (floor and "eager" in floor))
+    if saving.is_inference:
+        if not beside_eager or not saving.only_computes or has_own_tensors(module):
+            return again
+        known = Known.of(module, f"inference {floor} {target}", remember=remember)
+        return Inference(again, module.forward, known, is_flexible=any(map(_is_open, examples)))
     if not floor or saving.bytes > MOST_BYTES or not saving.only_computes:
         return again
-    known = Known.of(module, f"gradients {floor} {target}", remember=options.get("remember", True))
+    known = Known.of(module, f"gradients {floor} {target}", remember=remember)
     calls: dict[str, Callable[..., Any]] = {AGAIN: again}
     if saving.share > 1.0 - WORTH and known.recall() in (None, SAVED):  # else there is not enough to win
         calls[SAVED] = _cut_by(min_cut_rematerialization_partition, module, examples, options)
-    if targets.is_timed(target) and (floor is True or "eager" in floor):
+    if beside_eager:
         calls[EAGER] = module.forward
     return Choice(calls, saving.bytes, stepped, known) if len(calls) > 1 else again
+
+
+def _is_open(example: Any) -> bool:
+    """Whether an argument is a size, or has one, that Dynamo keeps open."""
+    sizes = example.shape if isinstance(example, torch.Tensor) else (example,)
+    return any(isinstance(size, torch.SymInt) for size in sizes)
 
 
 def _cut_by(
@@ -95,13 +109,20 @@ def _cut_by(
     from torch._dynamo.backends.common import aot_autograd
     from torch._inductor.decomposition import select_decomp_table
 
+    from rewright.optimize.backend.saving import Saving
+
     def compiling(kind: str, event: threading.Event | None = None) -> Callable[..., Any]:
         return partial(_deferred, kind, options, event)
+
+    def inferring(module: torch.fx.GraphModule, examples: Sequence[Any]) -> Callable[..., Any]:
+        if isinstance(cut, Saving):
+            cut.look_at(module.graph)
+        return compiling("inference")(module, examples)
 
     compiler = aot_autograd(
         fw_compiler=compiling("forward"),
         bw_compiler=compiling("backward", stepped),
-        inference_compiler=compiling("inference"),
+        inference_compiler=inferring,
         partition_fn=cut,
         decompositions=select_decomp_table,
     )

@@ -41,9 +41,15 @@ class Saving:
     bytes: int = 0
     """Of what is computed again, once a graph was cut."""
     only_computes: bool = False
-    """Whether a graph was cut of which a step may be taken more often than the program does."""
+    """Whether a graph was cut, or looked at, that may run more often than the program does."""
+    is_inference: bool = False
+    """Whether the graph was for inference, which nothing is cut of."""
     share: float = 0.0
     """Of the work of both passes, what is done to compute it again: more than saving it could save."""
+
+    def look_at(self, graph: torch.fx.Graph) -> None:
+        """Note that a graph is for inference, and whether it only computes."""
+        self.is_inference, self.only_computes = True, all(map(only_computes, graph.nodes))
 
     def __call__(self, joint: torch.fx.GraphModule, inputs: Any, **rest: Any) -> Modules:
         """The graphs of the forward and the backward pass, cut out of a joint graph of AOTAutograd's."""
@@ -51,7 +57,7 @@ class Saving:
             reassociate_sums(joint)
         except Exception as error:  # the graph is what it was, but for sums that are proved
             _LOG.warning("sums of the gradients stay as they are: %s", said(error))
-        self.only_computes = all(map(_only_computes, joint.graph.nodes))
+        self.only_computes = all(map(only_computes, joint.graph.nodes))
         wide = wide_tensors(joint.graph, self.machine)
         for node in wide:
             node.meta["recompute"] = CheckpointPolicy.MUST_RECOMPUTE
@@ -81,7 +87,7 @@ def wide_tensors(joint: torch.fx.Graph, machine: Machine) -> list[torch.fx.Node]
     return [node for node in (*found, *(fixed if found else ())) if node not in kept]
 
 
-def _only_computes(node: torch.fx.Node) -> bool:
+def only_computes(node: torch.fx.Node) -> bool:
     """Whether a node is an operator of PyTorch's own, no collective, or arithmetic on sizes."""
     if node.op != "call_function":
         return node.op in ("placeholder", "get_attr", "output")
