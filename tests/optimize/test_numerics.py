@@ -235,3 +235,11 @@ def test_a_scale_that_is_a_tensor_makes_no_kernel_wider_than_the_others(target: 
     assert found.status == "proved", found.reason
     for mine, expected in zip(found(*args), program(*(a.double() for a in args)), strict=True):
         torch.testing.assert_close(mine.double(), expected, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("dtype", [torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8])
+def test_what_fits_no_integer_is_converted_as_in_pytorch(dtype: torch.dtype) -> None:
+    x = torch.tensor([float("nan"), float("inf"), -float("inf"), 3e9, -3e9, 1e20, 70000.0, -1.5, 300.0]).repeat(8)
+    fast = rw.optimize(lambda x: (x + 0).to(dtype), (x,), target="cpu", floor=False, remember=False)
+    assert fast.status == "proved", fast.reason
+    assert torch.equal(fast(x), x.to(dtype))

@@ -60,8 +60,18 @@ def around_a_sum(x: torch.Tensor) -> torch.Tensor:
     return y.copy_(total)
 
 
+def a_number_into_a_vector(x: torch.Tensor) -> torch.Tensor:
+    """A transport sends elements: a number and a vector of one element are one message."""
+    y = torch.empty(1)
+    for handle in dist.batch_isend_irecv(
+        [dist.P2POp(dist.isend, x.sum(), other()), dist.P2POp(dist.irecv, y, other())]
+    ):
+        handle.wait()
+    return y
+
+
 @pytest.mark.parametrize("how", ["traced", "threads"])
-@pytest.mark.parametrize("ranks", [begun_together, in_turn, in_a_batch, around_a_sum])
+@pytest.mark.parametrize("ranks", [begun_together, in_turn, in_a_batch, around_a_sum, a_number_into_a_vector])
 def test_messages_that_arrive(ranks: Function, how: str) -> None:
     assert notes(ranks, how=how) == ()
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from random import Random, random
 from typing import Any
 
+import einops
 import pytest
 import torch
 from torch.utils import _pytree as pytree
@@ -11,6 +14,8 @@ from torch.utils import _pytree as pytree
 import rewright as rw
 from tests.optimize.calls.dependencies import CASES
 from tests.optimize.programs import normal
+
+X, OWN = normal(4, 8), Random(0)
 
 
 def same(one: Any, other: Any) -> bool:
@@ -135,3 +140,33 @@ def test_functions_that_depend_on_more_than_they_are_given_are_named(what: str) 
     found = rw.optimize(program, (normal(3, 8),), target="torch", verify=False)
 
     assert found.status == "fallback" and "calls of the program may differ" in found.reason
+
+
+def drawn_in_training(x: torch.Tensor, training: bool = False) -> torch.Tensor:
+    return torch.softmax(x * (random() if training else 2.0), -1)
+
+
+def test_a_generator_that_is_not_drawn_from_is_no_state_of_a_program() -> None:
+    found = rw.optimize(drawn_in_training, (X,), target="torch", verify=False)
+    assert found.status == "proved", found.reason
+    assert same(found(X), drawn_in_training(X))
+
+
+@pytest.mark.parametrize(
+    "program", [lambda x: torch.softmax(x * random(), -1), lambda x: torch.softmax(x * OWN.gauss(0, 1), -1)]
+)
+def test_a_generator_that_is_drawn_from_is_one(program: Callable[[torch.Tensor], torch.Tensor]) -> None:
+    found = rw.optimize(program, (X,), target="torch", verify=False)
+    assert found.status == "fallback"
+    assert "it calls random." in found.reason
+
+
+def test_axes_named_as_einops_names_them() -> None:
+    def program(x: torch.Tensor) -> torch.Tensor:
+        heads = einops.rearrange(x, "n (h d) -> h n d", h=2)
+        means = einops.reduce(heads, "h (n k) d -> h n d", "mean", k=2)
+        return torch.softmax(heads @ einops.repeat(means, "h n d -> h d (n k)", k=3), -1)
+
+    found = rw.optimize(program, (X,), target="torch", verify=False)
+    assert found.status == "proved", found.reason
+    assert same(found(X), program(X)) and not found.notes

@@ -130,6 +130,8 @@ def _explain(error: BaseException) -> str:
         )
     if "Invalid process group" in text or "does not belong to the given group" in text:
         return "it calls a collective over a group that this rank is not in; call it on the ranks of the group only"
+    if text.startswith("Cannot swap t"):
+        return "it moves parameters while it runs, which a capture does not follow; move its modules before"
     if "ScriptModule" in text:
         return "TorchScript is not captured; give the module that it was made from"
     return f"{name}: {text.rstrip('.')}; {no_gpu(text) or 'correct the program'}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import random
 import sys
 from collections.abc import Collection, Generator, Iterable
 from contextlib import contextmanager
@@ -25,13 +26,14 @@ _OF_TORCH = (
     "filelock",
     "typing_extensions",
 )
-INSTALLED = frozenset({"torch", "numpy", "rewright", *_OF_TORCH, *sys.stdlib_module_names})
-"""PyTorch with what it uses, and Python: functions and classes that do not change, nor keep a state to be read."""
+INSTALLED = frozenset({"torch", "numpy", "einops", "rewright", *_OF_TORCH, *sys.stdlib_module_names})
+"""PyTorch with what it uses, einops, Python: functions and classes that do not change, nor keep a state to be read."""
 PURE = frozenset(
     {
         *(
             "torch",
             "numpy",
+            "einops",
             "rewright",
             "math",
             "cmath",
@@ -160,6 +162,8 @@ def _package(function: object) -> str:
     owner = getattr(function, "__self__", None)
     if isinstance(owner, type):
         return owner.__module__
+    if isinstance(owner, random.Random):
+        return "random"
     if isinstance(function, BuiltinFunctionType) and getattr(function, "__module__", None):
         return str(function.__module__)
     return ""

@@ -13,6 +13,7 @@ import enum
 import functools
 import inspect
 import logging
+import random
 import re
 import types
 import typing
@@ -319,6 +320,9 @@ class Walker:
         if id(kind) not in self._seen:
             self._waiting.append((f"class {kind.__module__}.{kind.__qualname__}", kind))
         slots = [name for c in kind.__mro__ for name in _slots(c)]
+        if kind is random.Random:  # whoever draws from it calls it, which is noted
+            self._attribute(path, "gauss_next", value.gauss_next)
+            return
         if _is_opaque(value):
             self._fail(f"{path or 'the program'} is a {kind.__name__}, of which nothing says whether it changes")
             return

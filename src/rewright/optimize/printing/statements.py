@@ -313,6 +313,8 @@ def operation(e: Expression, arguments: Iterable[Scalar]) -> Call:
     if name.startswith("convert_"):
         to = "float" if e.dtype.is_float else "bool" if e.dtype is DType.BOOL else "integer"
         name = f"to_{to}"
+        if to == "integer" and kind.is_float and e.dtype is not DType.I64:
+            name = "to_narrow_integer"
         if kind.is_float and to == "float":  # a cast rounds, also where the kernel goes on with more digits
             name = f"rounded_{e.dtype.value}" if is_rounded(e) else "float_to_float"
     elif name in _OVERLOADED:

@@ -36,6 +36,7 @@ FUNCTIONS = (
         **{name: f"{name}({{0}})" for name in ("rounded_f32", "rounded_f16", "rounded_bf16")},
         "to_bool": "({0} != 0)",
         "to_integer": "(long){0}",
+        "to_narrow_integer": "(long)(int32_t){0}",  # of what does not fit processors make one number, as in PyTorch
         "narrowed": "({type}){0}",
         "counted": "({type}){0}",
         "flag": "(int){0}",

@@ -44,7 +44,9 @@ FUNCTIONS = (
         "remainder_float": "torch.fmod({0}, {1})",
         "not_bool": "(~{0})",
         "not_bits": "(~{0})",
-        **dict.fromkeys(("to_float", "float_to_float", "to_bool", "to_integer"), "({0}).to({type})"),
+        **dict.fromkeys(
+            ("to_float", "float_to_float", "to_bool", "to_integer", "to_narrow_integer"), "({0}).to({type})"
+        ),
         "rounded_f32": "({0}).to(torch.float32).to({0}.dtype)",
         "rounded_f16": "({0}).to(torch.float16).to({0}.dtype)",
         "rounded_bf16": "({0}).to(torch.bfloat16).to({0}.dtype)",

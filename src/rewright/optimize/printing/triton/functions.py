@@ -48,7 +48,7 @@ FUNCTIONS = (
         "rounded_f16": "tl.cast(tl.cast({0}, tl.float16), tl.float32)",
         "rounded_bf16": "tl.cast(tl.cast({0}, tl.bfloat16), tl.float32)",
         "to_bool": "({0} != 0)",
-        "to_integer": "tl.cast({0}, {type})",
+        **dict.fromkeys(("to_integer", "to_narrow_integer"), "tl.cast({0}, {type})"),
         "cast": "tl.cast({0}, {type})",
         "cast_like": "{0}.to({1}.dtype)",
         # places, and numbers of tiles

@@ -63,7 +63,7 @@ FUNCTIONS = (
         "not_bool": "(!{0})",
         "to_float": "f32({0})",
         "to_bool": "({0} != 0)",
-        "to_integer": "i32({0})",
+        **dict.fromkeys(("to_integer", "to_narrow_integer"), "i32({0})"),
         "narrowed": "{0}",
         "counted": "f32({0})",
         "flag": "select(0, 1, {0})",
