@@ -48,6 +48,18 @@ class Block:
     follows: bool
 
 
+def prose(page: Path) -> list[tuple[int, str]]:
+    """The lines of a page that are in no block and no table, with their numbers."""
+    found: list[tuple[int, str]] = []
+    is_inside = False
+    for number, line in enumerate(page.read_text().splitlines(), 1):
+        is_fence = line.lstrip().startswith("```")
+        is_inside ^= is_fence
+        if not (is_inside or is_fence or line.startswith("|")):
+            found.append((number, line))
+    return found
+
+
 def blocks(page: Path) -> list[Block]:
     """The fenced blocks of a page, in order."""
     text, found, end = page.read_text(), list[Block](), 0

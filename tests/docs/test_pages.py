@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.docs.pages import PAGES, ROOT, blocks, matches, run_page
+from tests.docs.pages import PAGES, ROOT, blocks, matches, prose, run_page
 
 HEAVY = ("check-a-model", "choose-rewrites", "compare-implementations", "many-claims")
 LONG = {f"docs/how-to/{name}.md" for name in HEAVY}
@@ -37,3 +37,8 @@ def test_times_are_not_compared_and_dots_stand_for_lines() -> None:
     assert not matches("a ...\nz", "a b\nc\nz")
     assert not matches("a\nz", "a\nb\nz")
     assert not matches("2 tensors", "3 tensors")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_lines_of_prose_are_short(page: Path) -> None:
+    assert [number for number, line in prose(page) if len(line) > 120] == []
