@@ -5,6 +5,7 @@ Needs the extra ``browser`` and a Chromium, from the system's packages or from `
 
 from __future__ import annotations
 
+import io
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +19,10 @@ from tests.refine.stacks import stack
 from tests.report.verdicts import proved
 
 playwright = pytest.importorskip("playwright.sync_api", reason="needs the extra rewright[browser]")
+pytest.importorskip("PIL", reason="needs the extra rewright[browser]")
+from PIL import Image, ImageChops, ImageStat  # noqa: E402
+
+PICTURES = Path(__file__).parent / "pictures"
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
 
@@ -175,3 +180,22 @@ _CONTRAST = """() => {
   }
   return found;
 }"""
+
+
+@pytest.mark.parametrize(
+    ("name", "width", "scheme"), [("wide", 1000, "light"), ("phone", 380, "light"), ("dark", 1000, "dark")]
+)
+def test_it_looks_as_it_did(browser: Any, report: Path, name: str, width: int, scheme: str) -> None:
+    """A tenth of its size, so that another font is no other page. Delete a picture to have it made anew; look at it."""
+    with Visit(browser, report, color_scheme=scheme, viewport={"width": width, "height": 1600}) as shown:
+        taken = Image.open(io.BytesIO(shown.screenshot())).convert("L").resize((width // 10, 160), Image.Resampling.BOX)
+    kept = PICTURES / f"{name}.png"
+    if not kept.exists():
+        taken.save(kept)
+        pytest.fail(f"{kept} was not there, and is made anew: look at it")
+    expected = Image.open(kept)
+    assert taken.size == expected.size
+    far = ImageChops.difference(taken, expected)
+    assert ImageStat.Stat(far).mean[0] < 3.0, "of 255 shades"
+    blocks = far.resize((far.width // 10, far.height // 10), Image.Resampling.BOX)
+    assert blocks.getextrema()[1] < 40, "something else is somewhere"
