@@ -123,7 +123,7 @@ def _measure(place: Place, python: str, torch: str, options: argparse.Namespace,
         place.pip(f"torch=={torch}", *options.pip)
     extra = "torch,models" if options.demo else "torch"
     what = str(ROOT) if options.dist is None else str(_only(options.dist, options.kind))
-    place.pip(f"{what}[{extra}]" if not torch else what, *options.pip)
+    place.pip(f"{what}[{extra}]", *([f"torch=={torch}"] if torch else []), *options.pip)
     found["install s"] = f"{time.monotonic() - started:.0f}"
     found["MB"] = f"{place.megabytes():.0f}"
     version = "import importlib.metadata; print(importlib.metadata.version('torch'))"
