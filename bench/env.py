@@ -222,7 +222,7 @@ SPEED = (
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print the tables; the status is 1 where a site is refuted or a result is not XLA's for no known reason."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("folder", type=Path, nargs="?", default=Path("../shared/data/hlo"))
+    parser.add_argument("folder", type=Path, help="of HLO texts: its files *.txt")
     parser.add_argument("--most", type=int, default=800, help="instructions of a module at most")
     parser.add_argument("--steps", type=int, default=300)
     parser.add_argument("--seconds", type=float, default=0.3, help="for one proof")

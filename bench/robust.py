@@ -119,7 +119,7 @@ def _damaged(session: Session, text: str, kind: str, chooser: random.Random) -> 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print the table; the status is 1 where outputs differ, an error has several lines, or XLA is gone."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("folder", type=Path, nargs="?", default=Path("../shared/data/hlo"))
+    parser.add_argument("folder", type=Path, help="of HLO texts: its files *.txt")
     parser.add_argument("--count", type=int, default=2000)
     parser.add_argument("--first", type=int, default=0, help="the number to start with")
     parser.add_argument("--seed", type=int, default=0)
