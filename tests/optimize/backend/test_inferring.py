@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ import torch
 from rewright.optimize.backend import inferring
 from rewright.optimize.backend.inferring import COMPILED, EAGER, Inference, has_own_tensors
 from rewright.optimize.backend.known import Known
+from rewright.optimize.remembered.cache import key_of_text
 
 Call = Callable[..., Any]
 X = torch.arange(6.0)
@@ -35,8 +37,9 @@ def said(name: str, ran: list[str], call: Call) -> Call:
     return saying
 
 
-def made(ran: list[str], compiled: Call, eager: Call, *, is_flexible: bool = False) -> Inference:
-    return Inference(said(COMPILED, ran, compiled), said(EAGER, ran, eager), Known(""), is_flexible=is_flexible)
+def made(ran: list[str], compiled: Call, eager: Call, *, is_flexible: bool = False, key: str = "") -> Inference:
+    calls = said(COMPILED, ran, compiled), said(EAGER, ran, eager)
+    return Inference(*calls, Known(key and key_of_text(key)), is_flexible=is_flexible or bool(key))
 
 
 @pytest.mark.parametrize(("eager", "kept"), [(0.5, EAGER), (0.99, COMPILED), (2.0, COMPILED)])
@@ -85,7 +88,7 @@ def test_few_sizes_are_timed(monkeypatch: pytest.MonkeyPatch) -> None:
         program(X[:1].expand(length)), program(X[:1].expand(length))
     ran.clear()
     program(X[:1].expand(9)), program(X[:1].expand(9))
-    assert ran == [COMPILED, EAGER]
+    assert ran == [EAGER, EAGER]
 
 
 def test_an_error_is_the_programs_own(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -110,3 +113,21 @@ def test_tensors_of_a_graphs_own() -> None:
 
     assert has_own_tensors(torch.fx.symbolic_trace(Counting()))
     assert not has_own_tensors(torch.fx.symbolic_trace(lambda x: x + 1))
+
+
+def test_what_was_faster_is_kept_for_its_sizes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    for length, eager in ((3, 0.5), (4, 2.0)):
+        seconds(monkeypatch, 1.0, eager)
+        program = made([], torch.exp, torch.exp, key="a program")
+        program(X[:length]), program(X[:length])
+
+    def never(*_: object) -> dict[str, float]:
+        raise AssertionError("it is timed again")
+
+    monkeypatch.setattr(inferring, "timed", never)
+    ran: list[str] = []
+    program = made(ran, torch.exp, torch.exp, key="a program")
+    for length in (3, 4, 3, 4):
+        program(X[:length])
+    assert ran == [COMPILED, COMPILED, EAGER, COMPILED]

@@ -25,12 +25,13 @@ MOST = 3
 class Inference:
     """A program as it was compiled, which PyTorch's own operators may be faster than: that splits them into others.
 
-    The first call of each tuple of sizes runs what was compiled, and looks at what it writes to. With the second one
-    both are timed, on the same arguments; nothing is timed that does more than compute its results.
+    The first call of each tuple of sizes runs what was compiled. With the second one both are timed, on the same
+    arguments: nothing is timed that writes to them, or does more than compute its results.
     """
 
     def __init__(self, compiled: Call, eager: Call, known: Known, *, is_flexible: bool) -> None:
-        self.compiled, self.eager, self.known = compiled, eager, known
+        self.compiled, self.known = compiled, known
+        self.calls = {COMPILED: compiled, EAGER: eager}
         self.is_flexible = is_flexible
         """Whether Dynamo keeps a size of the program open."""
         self.chosen: dict[Sizes, Call] = {}
@@ -41,37 +42,40 @@ class Inference:
     def __call__(self, *arguments: Any) -> Any:
         """The results of the program."""
         sizes = sizes_of(arguments) if self.is_flexible else ()
-        if (call := self.chosen.get(sizes)) is not None:
+        call = self.chosen.get(sizes) or (self.last if len(self.chosen) >= MOST else None)
+        if call is not None:
             return call(*arguments)
         with self.lock:
             if sizes not in self.seen:
                 return self._first(sizes, arguments)
-            self.chosen[sizes] = self.last = call = self._faster(arguments)
+            self.chosen[sizes] = self.last = call = self.calls[self._faster(sizes, arguments)]
         return call(*arguments)
 
     def _first(self, sizes: Sizes, arguments: Sequence[Any]) -> Any:
         before = _versions(arguments)
         found = self.compiled(*arguments)
-        if before is None or before != _versions(arguments) or self.known.recall() == COMPILED:
+        if before != _versions(arguments):  # which AOTAutograd would have said
             self.chosen[sizes] = self.compiled
-        elif len(self.chosen) >= MOST:
-            self.chosen[sizes] = self.last
+        elif (name := self._known().get(repr(sizes))) is not None:
+            _LOG.info("inference: the %s program runs, as in an earlier process", name)
+            self.chosen[sizes] = self.last = self.calls[name]
         else:
             self.seen.add(sizes)
         return found
 
-    def _faster(self, arguments: Sequence[Any]) -> Call:
-        calls = {COMPILED: self.compiled, EAGER: self.eager}
-        if (name := self.known.recall()) in calls:
-            _LOG.info("inference: %s, as in an earlier process", name)
-            return calls[name]
+    def _known(self) -> dict[str, str]:
+        """What was faster in an earlier process, by sizes."""
+        return self.known.recall() or {}
+
+    def _faster(self, sizes: Sizes, arguments: Sequence[Any]) -> str:
+        """The name of what runs such arguments in less time."""
         notes: list[str] = []
         gpus = sorted({a.device.index for a in arguments if isinstance(a, torch.Tensor) and a.is_cuda})
         try:
             with _random.fork_rng(devices=gpus):
-                if not agree(self.compiled(*arguments), self.eager(*arguments)):  # it draws random numbers
-                    return self.compiled
-                found = timed({name: lambda call=call: call(*arguments) for name, call in calls.items()}, notes)
+                if not agree(*(call(*arguments) for call in self.calls.values())):  # it draws random numbers
+                    return COMPILED
+                found = timed({name: lambda call=call: call(*arguments) for name, call in self.calls.items()}, notes)
         except Exception as error:  # what a call raises, the next one raises
             notes.append(said(error))
             found = dict[str, float]()
@@ -80,15 +84,13 @@ class Inference:
         kept = min(found, key=lambda name: found[name] / (1.0 if name == COMPILED else NEAR), default=COMPILED)
         times = ", ".join(f"{name} {1e3 * seconds:.3f} ms" for name, seconds in found.items())
         _LOG.info("inference: the %s program runs (%s)", kept, times)
-        self.known.keep(kept)
-        return calls[kept]
+        self.known.keep(self._known() | {repr(sizes): kept})
+        return kept
 
 
-def _versions(arguments: Sequence[Any]) -> list[int] | None:
-    """How often each tensor was written to; None where nothing counts that."""
-    tensors = [a for a in arguments if isinstance(a, torch.Tensor)]
-    if any(a.is_inference() for a in tensors):
-        return None
+def _versions(arguments: Sequence[Any]) -> list[int]:
+    """How often each tensor was written to, where something counts that."""
+    tensors = [a for a in arguments if isinstance(a, torch.Tensor) and not a.is_inference()]
     return [a._version for a in tensors]  # pyright: ignore[reportPrivateUsage]
 
 

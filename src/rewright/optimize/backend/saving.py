@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 from torch._functorch import partitioners
+from torch._guards import TracingContext
 from torch.utils.checkpoint import CheckpointPolicy
 
 from rewright.frontends.torch.lower.foreign import COMPUTING
@@ -48,8 +49,11 @@ class Saving:
     """Of the work of both passes, what is done to compute it again: more than saving it could save."""
 
     def look_at(self, graph: torch.fx.Graph) -> None:
-        """Note that a graph is for inference, and whether it only computes."""
-        self.is_inference, self.only_computes = True, all(map(only_computes, graph.nodes))
+        """Note that a graph is for inference, and whether it only computes, and writes to no argument."""
+        context = TracingContext.try_get()
+        found: Any = None if context is None else context.fw_metadata
+        writes = found is None or any(i.mutates_data or i.mutates_metadata for i in found.input_info)
+        self.is_inference, self.only_computes = True, not writes and all(map(only_computes, graph.nodes))
 
     def __call__(self, joint: torch.fx.GraphModule, inputs: Any, **rest: Any) -> Modules:
         """The graphs of the forward and the backward pass, cut out of a joint graph of AOTAutograd's."""
