@@ -6,10 +6,12 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import pytest
 import torch
 
 import rewright as rw
 from rewright.ir.types import DType
+from rewright.optimize.running import checking
 from rewright.optimize.running.checking import check, compare, own_outputs, with_a_row_out
 from tests.optimize.programs import normal
 
@@ -183,3 +185,37 @@ def test_a_program_whose_statistics_do_not_fit_its_scores_is_tested_on_smaller_i
     assert check(graph, early).passed
     assert check(graph, scaled).passed
     assert not check(graph, lambda inputs: early(inputs, 1.01)).passed
+
+
+def parity(x: torch.Tensor) -> torch.Tensor:
+    """Exact in float32, and decided by the last digits of what is given."""
+    return torch.floor(x * 2.0**20) % 2
+
+
+def test_what_roundings_of_the_inputs_change_is_no_error_of_a_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = rw.capture(parity, (normal(256, 64),))
+
+    def rounded(given: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+        return {"output": parity(given["x"] * (1 + 2.0**-23)) if float(given["x"].max()) > 10 else parity(given["x"])}
+
+    assert check(graph, rounded).passed
+    monkeypatch.setattr(checking, "NUDGES", 0)
+    assert not check(graph, rounded).passed
+
+
+def chosen(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    """A choice of the largest, in all but name."""
+    return torch.softmax(x @ w * 1e4, -1)
+
+
+def test_what_roundings_do_not_change_is_one() -> None:
+    graph = rw.capture(chosen, (normal(256, 64), normal(64, 64, seed=1)))
+
+    def transposed(given: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+        return {"output": chosen(given["x"], given["w"].T)}
+
+    def without_the_last(given: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+        return {"output": chosen(given["x"][:, :-1], given["w"][:-1])}
+
+    assert not check(graph, transposed).passed
+    assert not check(graph, without_the_last).passed
