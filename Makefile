@@ -9,7 +9,12 @@ MAKEFLAGS += --no-builtin-rules
 NEW_ENOUGH := import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))
 PYTHON ?= $(shell for p in python3 python3.11 python3.12 python3.13 python; do \
 	if $$p -c '$(NEW_ENOUGH)' >/dev/null 2>&1; then echo $$p; break; fi; done)
-VENV := .venv
+# Another PyTorch has an environment of its own: make test TORCH=2.14.1 (and TRANSFORMERS=4.57.3, if it shall be).
+TORCH ?= 2.13.0
+TRANSFORMERS ?=
+OTHER := $(strip $(filter-out 2.13.0,$(TORCH)) $(TRANSFORMERS))
+VENV := .venv$(if $(OTHER),-$(subst $(eval) ,-,$(OTHER)))
+CONSTRAINTS := $(if $(OTHER),$(VENV)/constraints.txt,constraints.txt)
 BIN := $(VENV)/bin
 # A second implementation of many models, to compare with. Its own requirements name another torch.
 LITGPT := litgpt lightning lightning-utilities pytorch-lightning torchmetrics psutil
@@ -17,7 +22,7 @@ LITGPT := litgpt lightning lightning-utilities pytorch-lightning torchmetrics ps
 # Packages that other people wrote, to compare with; their requirements name other versions than ours.
 PAIRS := .venv-pairs
 PAIRS_PIP := $(PAIRS)/bin/python -m pip --disable-pip-version-check --quiet install
-PIP := PIP_CONSTRAINT=constraints.txt $(BIN)/python -m pip --disable-pip-version-check --quiet install
+PIP := PIP_CONSTRAINT=$(CONSTRAINTS) $(BIN)/python -m pip --disable-pip-version-check --quiet install
 WORKERS ?= 2
 
 .PHONY: compare dist try-dist fresh rooms trusted lines help demo test check lint types floors unit long coverage slow docs zoo pairs bugs conformance mutants mutants-checker hunt forged-optimize forged-proofs conformance-jax breadth bench-refine bench-refutations bench-captured bench-meshes bench-depth bench-optimize calls bench-whole bench-rules bench-ir clean bench-env bench-robust forged-env bench-agents ray gpu-passes enzyme browser figures
@@ -72,11 +77,14 @@ help:
 $(VENV)/.created:
 	@test -n "$(PYTHON)" || { echo "make: no Python 3.11 or later with venv and pip found; install one or pass PYTHON=" >&2; exit 1; }
 	$(PYTHON) -m venv $(VENV)
+	@grep -v -E '^(torch|triton|setuptools$(if $(TRANSFORMERS),|transformers|huggingface-hub|tokenizers))==' constraints.txt > $(VENV)/constraints.txt
+	@echo 'torch==$(TORCH)' >> $(VENV)/constraints.txt
+	@$(if $(TRANSFORMERS),echo 'transformers==$(TRANSFORMERS)' >> $(VENV)/constraints.txt)
 	@touch $@
 
 # A call of its own, first: nothing that is installed later may decide which build of torch is taken.
 $(VENV)/.torch: $(VENV)/.created
-	$(PIP) torch==2.13.0
+	$(PIP) torch==$(TORCH)
 	@touch $@
 
 $(VENV)/.run: $(VENV)/.torch pyproject.toml constraints.txt
