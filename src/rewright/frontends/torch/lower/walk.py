@@ -61,12 +61,12 @@ class Walk:
         return result
 
     def _is_trial(self, node: torch.fx.Node) -> bool:
-        """Whether a call computes, of nothing but fresh memory, what nothing reads.
+        """Whether a call computes, of fresh memory, what nothing reads.
 
         So DTensor of PyTorch 2.11 finds shapes, with dtypes that tensors do not have here.
         """
         operator, operands = FxCall(node).operator, node.all_input_nodes
-        is_fresh = all(p not in self.values for p in operands) if operands else operator in _ALLOCATIONS
+        is_fresh = any(p not in self.values for p in operands) if operands else operator in _ALLOCATIONS
         return is_fresh and not operator.startswith(_COLLECTIVES) and not is_read(node)
 
     def _attribute(self, module: torch.fx.GraphModule, node: torch.fx.Node) -> Any:
