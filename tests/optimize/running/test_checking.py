@@ -219,3 +219,19 @@ def test_what_roundings_do_not_change_is_one() -> None:
 
     assert not check(graph, transposed).passed
     assert not check(graph, without_the_last).passed
+
+
+def test_infinities_are_no_roundings() -> None:
+    """A row that a mask keeps nothing of is infinite in every draw."""
+    graph = rw.capture(lambda x: parity(x).masked_fill(x < 0, float("inf")), (normal(256, 64),))
+
+    def rounded(given: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+        x = given["x"]
+        near = x * (1 + 2.0**-23) if float(x.max()) > 10 else x
+        return {"output": parity(near).masked_fill(x < 0, float("inf"))}
+
+    def finite(given: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+        return {"output": parity(given["x"])}
+
+    assert check(graph, rounded).passed
+    assert not check(graph, finite).passed
