@@ -13,7 +13,8 @@ PYTHON ?= $(shell for p in python3 python3.11 python3.12 python3.13 python; do \
 TORCH ?= 2.13.0
 TRANSFORMERS ?=
 OTHER := $(strip $(filter-out 2.13.0,$(TORCH)) $(TRANSFORMERS))
-VENV := .venv$(if $(OTHER),-$(subst $(eval) ,-,$(OTHER)))
+SPACE := $(subst ,, )
+VENV := .venv$(if $(OTHER),-$(subst $(SPACE),-,$(OTHER)))
 CONSTRAINTS := $(if $(OTHER),$(VENV)/constraints.txt,constraints.txt)
 BIN := $(VENV)/bin
 # A second implementation of many models, to compare with. Its own requirements name another torch.

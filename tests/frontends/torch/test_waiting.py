@@ -60,9 +60,9 @@ def around_a_sum(x: torch.Tensor) -> torch.Tensor:
     return y.copy_(total)
 
 
-def a_number_into_a_vector(x: torch.Tensor) -> torch.Tensor:
-    """A transport sends elements: a number and a vector of one element are one message."""
-    y = torch.empty(1)
+def a_number_into_a_matrix(x: torch.Tensor) -> torch.Tensor:
+    """A transport sends elements: a number, and a matrix of one element, are one message."""
+    y = torch.empty(1, 1)
     for handle in dist.batch_isend_irecv(
         [dist.P2POp(dist.isend, x.sum(), other()), dist.P2POp(dist.irecv, y, other())]
     ):
@@ -71,7 +71,7 @@ def a_number_into_a_vector(x: torch.Tensor) -> torch.Tensor:
 
 
 @pytest.mark.parametrize("how", ["traced", "threads"])
-@pytest.mark.parametrize("ranks", [begun_together, in_turn, in_a_batch, around_a_sum, a_number_into_a_vector])
+@pytest.mark.parametrize("ranks", [begun_together, in_turn, in_a_batch, around_a_sum, a_number_into_a_matrix])
 def test_messages_that_arrive(ranks: Function, how: str) -> None:
     assert notes(ranks, how=how) == ()
 

@@ -131,3 +131,15 @@ def test_what_was_faster_is_kept_for_its_sizes(monkeypatch: pytest.MonkeyPatch, 
     for length in (3, 4, 3, 4):
         program(X[:length])
     assert ran == [COMPILED, COMPILED, EAGER, COMPILED]
+
+
+@pytest.mark.parametrize("damaged", ["eager", ["eager"], {"((6,),)": "another"}, None])
+def test_a_note_that_says_nothing_is_none(damaged: object, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    seconds(monkeypatch, 1.0, 2.0)
+    Known(key_of_text("a program")).keep(damaged)
+    ran: list[str] = []
+    program = made(ran, torch.exp, torch.exp, key="a program")
+    for _ in range(3):
+        torch.testing.assert_close(program(X), X.exp())
+    assert ran[-1] == COMPILED

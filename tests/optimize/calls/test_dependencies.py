@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from random import Random, random
 from typing import Any
 
@@ -153,12 +154,19 @@ def test_a_generator_that_is_not_drawn_from_is_no_state_of_a_program() -> None:
 
 
 @pytest.mark.parametrize(
-    "program", [lambda x: torch.softmax(x * random(), -1), lambda x: torch.softmax(x * OWN.gauss(0, 1), -1)]
+    "program",
+    [
+        lambda x: torch.softmax(x * random(), -1),
+        lambda x: torch.softmax(x * OWN.gauss(0, 1), -1),
+        lambda x: torch.softmax(x * partial(random)(), -1),
+        lambda x: torch.softmax(x * next(iter(random, None)), -1),
+        lambda x: torch.softmax(x * next(iter(OWN.random, None)), -1),
+    ],
 )
 def test_a_generator_that_is_drawn_from_is_one(program: Callable[[torch.Tensor], torch.Tensor]) -> None:
     found = rw.optimize(program, (X,), target="torch", verify=False)
     assert found.status == "fallback"
-    assert "it calls random." in found.reason
+    assert "random" in found.reason.lower()
 
 
 def test_axes_named_as_einops_names_them() -> None:

@@ -165,11 +165,16 @@ def broadcast(c: Context, x: Value, src: int, group: object) -> int:
 
 @TABLE.register("rewright.send.default")
 def send(c: Context, x: Value, destination: int, tag: int = 0) -> int:
-    """A number is a message of one element: a transport tells it from a vector of one by nothing."""
-    if x.shape:
+    """What has one element is sent as a vector: a transport sends elements, and not their axes."""
+    if not _is_single(x):
         return c.b.add(ops.Send(destination, tag), x.position)
     sent = c.b.add(ops.Send(destination, tag), c.b.add(ops.Reshape((1,)), x.position))
-    return c.b.add(ops.Reshape(()), sent)
+    return c.b.add(ops.Reshape(x.shape), sent)
+
+
+def _is_single(x: Value) -> bool:
+    """Whether a tensor has one element, and is no vector."""
+    return len(x.shape) != 1 and all(size == 1 for size in x.shape)
 
 
 @TABLE.register("rewright.posted.default")
@@ -192,5 +197,6 @@ def pending_result(c: Context, result: int, overwritten: str = "") -> int:
 
 @TABLE.register("rewright.recv.default")
 def recv(c: Context, like: Value, source: int, tag: int = 0) -> int:
-    found = c.b.add(ops.Recv(source, tag, TensorType(like.shape or (1,), like.dtype)))
-    return found if like.shape else c.b.add(ops.Reshape(()), found)
+    single = _is_single(like)
+    found = c.b.add(ops.Recv(source, tag, TensorType((1,) if single else like.shape, like.dtype)))
+    return c.b.add(ops.Reshape(like.shape), found) if single else found

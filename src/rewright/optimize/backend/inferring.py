@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, cast
 
 import torch
 
@@ -20,6 +20,8 @@ Call = Callable[..., Any]
 COMPILED, EAGER = "compiled", "eager"
 MOST = 3
 """For so many tuples of sizes both are timed; what was faster at the last one is taken at all others."""
+MOST_KEPT = 64
+"""For so many it is kept over processes what was faster."""
 
 
 class Inference:
@@ -65,7 +67,10 @@ class Inference:
 
     def _known(self) -> dict[str, str]:
         """What was faster in an earlier process, by sizes."""
-        return self.known.recall() or {}
+        found: object = self.known.recall()
+        if not isinstance(found, dict):
+            return {}
+        return {s: name for s, name in cast("dict[str, str]", found).items() if name in self.calls}
 
     def _faster(self, sizes: Sizes, arguments: Sequence[Any]) -> str:
         """The name of what runs such arguments in less time."""
@@ -84,7 +89,7 @@ class Inference:
         kept = min(found, key=lambda name: found[name] / (1.0 if name == COMPILED else NEAR), default=COMPILED)
         times = ", ".join(f"{name} {1e3 * seconds:.3f} ms" for name, seconds in found.items())
         _LOG.info("inference: the %s program runs (%s)", kept, times)
-        self.known.keep(self._known() | {repr(sizes): kept})
+        self.known.keep(dict([*self._known().items(), (repr(sizes), kept)][-MOST_KEPT:]))
         return kept
 
 

@@ -51,7 +51,7 @@ class Saving:
     def look_at(self, graph: torch.fx.Graph) -> None:
         """Note that a graph is for inference, and whether it only computes, and writes to no argument."""
         context = TracingContext.try_get()
-        found: Any = None if context is None else context.fw_metadata
+        found: Any = getattr(context, "fw_metadata", None)
         writes = found is None or any(i.mutates_data or i.mutates_metadata for i in found.input_info)
         self.is_inference, self.only_computes = True, not writes and all(map(only_computes, graph.nodes))
 

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import BuiltinFunctionType, CodeType, FrameType
-from typing import Any
+from typing import Any, cast
 
 from rewright.optimize.calls.asking import Asking
 from rewright.optimize.calls.tensors import can_ask, is_told
@@ -54,6 +54,8 @@ IMPURE = frozenset(
     {"input", "open", "print", "id", "hash", "breakpoint", "is_grad_enabled", "is_inference_mode_enabled"}
 )
 """Functions of these packages that do more: they ask, tell, or look at what a capture sets."""
+GLOBAL = cast("object", random.random.__self__)
+"""The generator of Python's own random numbers."""
 _IMPORTS = "<frozen importlib._bootstrap>"
 
 
@@ -142,6 +144,7 @@ def recording(ran: Ran) -> Generator[None]:
             if package:
                 ran.note(frame, getattr(argument, "__name__", ""), package)
 
+    drawn = random.getstate()
     collects = gc.isenabled()
     gc.disable()  # what is deleted meanwhile runs code of its own
     try:
@@ -155,6 +158,8 @@ def recording(ran: Ran) -> Generator[None]:
         if collects:
             gc.enable()
         ran.asks(asking.names)
+        if random.getstate() != drawn and not ran.unknown:  # also where C calls it, as ``partial(random.random)()``
+            ran.unknown = "it draws random numbers of Python's"
 
 
 def _package(function: object) -> str:

@@ -13,7 +13,6 @@ import enum
 import functools
 import inspect
 import logging
-import random
 import re
 import types
 import typing
@@ -26,7 +25,7 @@ from typing import Any, cast
 import numpy as np
 import torch
 
-from rewright.optimize.calls.ran import Ran, is_installed
+from rewright.optimize.calls.ran import GLOBAL, Ran, is_installed
 from rewright.optimize.calls.snapshot import MISSING, Held, Snapshot, entries_of
 from rewright.optimize.calls.tensors import describe, other_tensor, state_of
 
@@ -320,7 +319,7 @@ class Walker:
         if id(kind) not in self._seen:
             self._waiting.append((f"class {kind.__module__}.{kind.__qualname__}", kind))
         slots = [name for c in kind.__mro__ for name in _slots(c)]
-        if kind is random.Random:  # whoever draws from it calls it, which is noted
+        if value is GLOBAL:  # a program that drew from it is refused
             self._attribute(path, "gauss_next", value.gauss_next)
             return
         if _is_opaque(value):
