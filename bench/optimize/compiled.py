@@ -20,7 +20,7 @@ from rewright.optimize.planning.planner import Planner
 from rewright.optimize.planning.preparing import prepare_graph
 from rewright.optimize.proving.rewriting import rewritten
 from rewright.optimize.running.triton_launch import compile_kernel
-from rewright.optimize.running.triton_tuning import Tiles, tilings
+from rewright.optimize.running.triton_tuning import Tiles, specialised_tilings, tilings
 
 MATRIX = ("wgmma.mma_async", "mma.sync", "tcgen05.mma")
 HEADER = (
@@ -52,7 +52,7 @@ def main() -> None:
             given = eviction.inputs(name, length, heads, options.width, torch.float16, "meta", 1.0)
             plan = rewritten(Planner(prepare_graph(rw.capture(eviction.MODULES[name], given))).plan()).plan
             for kernel in plan.kernels:
-                for tiles in tilings(kernel, options.capability):
+                for tiles in (*tilings(kernel, options.capability), *specialised_tilings(kernel, options.capability)):
                     row = name, kernel.name, *_row(plan, kernel, options.capability, tiles)
                     spilled.append(row[HEADER.index("spilled")] not in (0, ""))
                     yield row
@@ -72,7 +72,8 @@ def _options() -> argparse.Namespace:
 
 
 def _row(plan: Any, kernel: Any, capability: int, tiles: Tiles) -> Sequence[object]:
-    ways = [word for word, is_so in (("descriptors", tiles.descriptors), ("all ahead", tiles.ahead)) if is_so]
+    known = ("descriptors", tiles.descriptors), ("all ahead", tiles.ahead), ("a warp of its own", tiles.specialised)
+    ways = [word for word, is_so in known if is_so]
     sizes = tiles.rows, tiles.lanes, tiles.warps, tiles.stages, ", ".join(ways) or "pointers"
     try:
         made = compile_kernel(plan, kernel, capability, tiles)

@@ -20,7 +20,7 @@ from rewright.optimize.printing.triton.renderer import render
 
 Mask = Callable[[Any, Any], Any]
 ASSIGNED = re.compile(r"    (\w+) = (.*)")
-LOOP = re.compile(r"( +)for begin in tl\.range\((.*), BN, num_stages=AHEAD\):")
+LOOP = re.compile(r"( +)for begin in tl\.range\((.*), BN, num_stages=AHEAD, warp_specialize=SPECIALISED\):")
 
 
 class Place(int):

@@ -90,6 +90,13 @@ class Assign:
 
 
 @dataclass(frozen=True, slots=True)
+class Do:
+    """A call for what it does: a copy, or a signal."""
+
+    value: Call
+
+
+@dataclass(frozen=True, slots=True)
 class Combine:
     """A value taken into a variable by a reduction of a kind (``sum``, ``maximum``, ``or``, ...)."""
 
@@ -213,7 +220,7 @@ class TurnRows:
 
 
 Statement = (
-    Let | Assign | Combine | Store | Loop | If | Leave | Buffer | View | Clear | BlockProduct | AddRows | TurnRows
+    Let | Assign | Do | Combine | Store | Loop | If | Leave | Buffer | View | Clear | BlockProduct | AddRows | TurnRows
 )
 
 

@@ -21,6 +21,8 @@ from rewright.ir.errors import RewrightError
 from rewright.optimize.kernel import Kernel
 from rewright.optimize.planning.outline import Outline
 from rewright.optimize.planning.plan import Plan
+from rewright.optimize.printing.gluon import renderer as gluon
+from rewright.optimize.printing.statements import Function
 from rewright.optimize.printing.tiles.context import has_16_bits
 from rewright.optimize.printing.tiles.kernel import lower
 from rewright.optimize.printing.triton.functions import POINTERS
@@ -86,11 +88,11 @@ def runner(plan: Plan, device: torch.device, tune: bool = True) -> Runner:
         text = "\n".join([render(function), *map(str, types)])
         kinds = tuple(TORCH[kind.dtype] for kind in types)
         jitted = getattr(module, kernel.name)
-        kernels.append(Tuned(kernel, text, jitted, function.tensors, kinds, is_fused, device, tune))
+        kernels.append(Tuned(kernel, function, text, jitted, kinds, is_fused, device, tune))
     if tune and device.type == "cuda":
         with _on(device):
             _compile_ahead(kernels)
-    return Runner(Outline.of(plan), {k.kernel.name: (k.tensors, k) for k in kernels}, device=device)
+    return Runner(Outline.of(plan), {k.kernel.name: (k.lowered.tensors, k) for k in kernels}, device=device)
 
 
 @dataclass(eq=False)
@@ -98,10 +100,10 @@ class Tuned:
     """A kernel that is launched with tiles, which are found at the first call."""
 
     kernel: Kernel
+    lowered: Function
     text: str
     """What it is known by: its source, and the types of its tensors."""
     function: Any
-    tensors: tuple[int, ...]
     kinds: tuple[torch.dtype, ...]
     """The dtypes of its tensors."""
     is_fused: bool
@@ -138,7 +140,7 @@ class Tuned:
         """Launch it with tiles."""
         is_aligned = not any(t.data_ptr() % 16 for t in tensors)
         if tiles.descriptors and not is_aligned:
-            tiles = replace(tiles, descriptors=False)
+            tiles = replace(tiles, descriptors=False, specialised=False)
         on_device = self.device.type == "cuda"
         if tiles.descriptors and on_device:
             _triton().set_allocator(_scratch)
@@ -147,16 +149,22 @@ class Tuned:
             return
         grid = -(-self.kernel.row.count // tiles.rows) * math.prod(loop.count for loop in self.kernel.grid)
         options = _options(tiles, self.is_fused) if on_device else {}
-        constants = tiles.constants(not on_device)
-        kernel = self.function[(grid,)](*tensors, **constants, **options)
+        function, constants = self.jitted(tiles)
+        kernel = function[(grid,)](*tensors, **constants, **options)
         if is_aligned and on_device and kernel is not None:
             launch, rest = kernel[(grid, 1, 1)], tuple(constants.values())
             self.compiled[tiles] = lambda *given: launch(*given, *rest)
 
     def compile(self, tiles: Tiles) -> None:
         """Compile it for tiles, and for tensors whose addresses are multiples of 16."""
-        constants = tiles.constants(upcast=False)
-        self.function.warmup(*self.kinds, grid=(1,), **constants, **_options(tiles, self.is_fused))
+        function, constants = self.jitted(tiles)
+        function.warmup(*self.kinds, grid=(1,), **constants, **_options(tiles, self.is_fused))
+
+    def jitted(self, tiles: Tiles) -> tuple[Any, dict[str, Any]]:
+        """The function for tiles, and what it is told about them."""
+        if tiles.specialised and tiles.is_gluon(10 * torch.cuda.get_device_capability(self.device)[0]):
+            return getattr(load_module(gluon.module_text(self.lowered)), self.kernel.name), tiles.gluon_constants()
+        return self.function, tiles.constants(self.device.type != "cuda")
 
 
 def _compile_ahead(kernels: Sequence[Tuned]) -> None:
@@ -192,18 +200,21 @@ def _scratch(size: int, alignment: int, stream: int | None) -> torch.Tensor:
 def compile_kernel(plan: Plan, kernel: Kernel, capability: int, tiles: Tiles | None = None) -> Any:
     """A kernel compiled for ``sm_<capability>`` without a GPU; must not run under the interpreter."""
     target = importlib.import_module("triton.backends.compiler").GPUTarget("cuda", capability, 32)
-    compiler = importlib.import_module("triton.compiler")
-    module = load_module(module_text(plan))
-    chosen = tiles or tilings(kernel)[0]
-    signature = {f"t{t}": POINTERS[plan.graph.nodes[t].type.dtype] for t in lower(plan, kernel).tensors}
-    names = chosen.constants(upcast=False)
-    attributes = {(i,): [["tt.divisibility", 16]] for i in range(len(signature))}
-    source = compiler.ASTSource(
-        fn=getattr(module, kernel.name),
+    chosen, function = tiles or tilings(kernel)[0], lower(plan, kernel)
+    if chosen.is_gluon(capability):
+        text, names = gluon.module_text(function), chosen.gluon_constants()
+        make = importlib.import_module("triton.experimental.gluon._runtime").GluonASTSource
+    else:
+        text, names = module_text(plan), chosen.constants(upcast=False)
+        make = importlib.import_module("triton.compiler").ASTSource
+    signature = {f"t{t}": POINTERS[plan.graph.nodes[t].type.dtype] for t in function.tensors}
+    source = make(
+        fn=getattr(load_module(text), kernel.name),
         signature={**signature, **dict.fromkeys(names, "constexpr")},
-        constexprs=names,
-        attrs=attributes,
+        constexprs={(len(signature) + i,): value for i, value in enumerate(names.values())},
+        attrs={(i,): [["tt.divisibility", 16]] for i in range(len(signature))},
     )
+    compiler = importlib.import_module("triton.compiler")
     return compiler.compile(source, target=target, options=_options(chosen, has_16_bits(plan.graph)))
 
 

@@ -19,6 +19,9 @@ from rewright.optimize.scalars.expressions import unreduced_parts
 DESCRIPTORS = 90
 """The least compute capability, times ten, of a device that reads tiles through descriptors by itself."""
 
+SPECIALISED = (9, 10)
+"""The generations of devices on which copies may have a warp of their own."""
+
 
 @dataclass(frozen=True)
 class Tiles:
@@ -33,10 +36,22 @@ class Tiles:
     ahead: bool = False
     """Whether all that a tile reads is read so many stages ahead, and not its operands of products alone."""
 
+    specialised: bool = False
+    """Whether copies of tiles have a warp of their own, on devices of ``SPECIALISED``."""
+
     def constants(self, upcast: bool) -> dict[str, int | bool | None]:
-        """What the compiler is told about them."""
-        ahead = self.stages if self.ahead else None
-        return {"BM": self.rows, "BN": self.lanes, "UPCAST": upcast, "DESCRIPTORS": self.descriptors, "AHEAD": ahead}
+        """What Triton is told about them."""
+        ahead, sizes = self.stages if self.ahead else None, {"BM": self.rows, "BN": self.lanes}
+        ways = {"DESCRIPTORS": self.descriptors, "AHEAD": ahead, "SPECIALISED": self.specialised}
+        return {**sizes, "UPCAST": upcast, **ways}
+
+    def gluon_constants(self) -> dict[str, int | bool | None]:
+        """What Gluon is told about them."""
+        return {"BM": self.rows, "BN": self.lanes, "STAGES": self.stages}
+
+    def is_gluon(self, capability: int) -> bool:
+        """Whether they are for a kernel in Gluon: Triton specialises warps by itself from Blackwell on."""
+        return self.specialised and capability // 10 == 9
 
 
 def tilings(kernel: Kernel, capability: int = DESCRIPTORS) -> list[Tiles]:
@@ -56,6 +71,14 @@ def tilings(kernel: Kernel, capability: int = DESCRIPTORS) -> list[Tiles]:
         sizes += [replace(t, descriptors=True) for t in (*more, *sizes[1:3])]
         ahead += [replace(sizes[1], descriptors=True, ahead=True)]
     return [*sizes, *(ahead if _reads_more(kernel) else [])]
+
+
+def specialised_tilings(kernel: Kernel, capability: int) -> list[Tiles]:
+    """Tiles whose copies have a warp of their own; none of them is tried by itself, as none has run on a device yet."""
+    if capability // 10 not in SPECIALISED or not kernel.has_products or kernel.rows is None or kernel.rows.count <= 16:
+        return []
+    sizes = Tiles(128, 64, 8, 3), Tiles(128, 128, 8, 2), Tiles(64, 64, 4, 3), Tiles(64, 128, 4, 2)
+    return [replace(t, descriptors=True, specialised=True) for t in sizes]
 
 
 def _reads_more(kernel: Kernel) -> bool:

@@ -18,6 +18,7 @@ from rewright.optimize.printing.statements import (
     Buffer,
     Clear,
     Combine,
+    Do,
     Function,
     If,
     Leave,
@@ -190,6 +191,8 @@ def _lines(spoken: Language, s: Statement, depth: int) -> Iterator[str]:
             source = f"t{s.tensor} + {of(s.start)}, {size_text(s.stride)}"
             target = f"{s.target}, {s.width}"
             yield f"{indent}turn_rows<{types[s.dtype]}>({of(s.rows)}, {size_text(s.depth)}, {source}, {target});"
+        case Do():
+            yield f"{indent}{of(s.value)};"
         case _:
             assert_never(s)
 
