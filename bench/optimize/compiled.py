@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import os
 import re
 import subprocess
 import tempfile
@@ -15,6 +16,7 @@ import torch
 
 import rewright as rw
 from bench.optimize.programs import eviction
+from bench.optimize.templates import compile_template, flex_template
 from bench.tables import print_table
 from rewright.optimize.planning.planner import Planner
 from rewright.optimize.planning.preparing import prepare_graph
@@ -35,6 +37,8 @@ HEADER = (
     "spilled",
     "shared",
     "products",
+    "exponentials",
+    "instructions",
 )
 
 
@@ -56,6 +60,8 @@ def main() -> None:
                     row = name, kernel.name, *_row(plan, kernel, options.capability, tiles)
                     spilled.append(row[HEADER.index("spilled")] not in (0, ""))
                     yield row
+            if name in eviction.FLEX:
+                yield name, "FlexAttention's", *_flex_row(name, given, options.capability)
 
     print_table(HEADER, rows())
     print(f"\nspilled in {sum(spilled)} of {len(spilled)}")
@@ -78,23 +84,40 @@ def _row(plan: Any, kernel: Any, capability: int, tiles: Tiles) -> Sequence[obje
     try:
         made = compile_kernel(plan, kernel, capability, tiles)
     except Exception as error:  # the compiler's errors have no common class
-        return *sizes, type(error).__name__, "", "", ""
-    registers, stack = _usage(made.asm["cubin"])
+        return *sizes, type(error).__name__, *[""] * 5
+    return *sizes, *_counts(made)
+
+
+def _flex_row(name: str, given: Sequence[torch.Tensor], capability: int) -> Sequence[object]:
+    batch, length, heads, width = given[0].shape
+    settings = eviction.flex_settings(name, length, torch.device("cpu"))
+    template = flex_template(settings, (batch, heads, length, width), capability)
+    tiles = template.tiles
+    counts = _counts(compile_template(template, capability))
+    return tiles.rows, tiles.lanes, tiles.warps, tiles.stages, "pointers", *counts
+
+
+def _counts(made: Any) -> Sequence[object]:
+    """What is counted of a compiled kernel."""
+    usage, code = (_printed(made.asm["cubin"], way) for way in ("-res-usage", "-sass"))
+    registers, stack = re.findall(r"REG:(\d+) STACK:(\d+)", usage)[-1]
     products = sum(made.asm["ptx"].count(word) for word in MATRIX)
-    return *sizes, registers, stack, made.metadata.shared, products
+    instructions = re.findall(r"^\s+/\*[0-9a-f]{4,}\*/\s+([^;]*)", code, re.MULTILINE)
+    exponentials = sum("MUFU.EX2" in one for one in instructions)
+    useful = sum("NOP" not in one for one in instructions)
+    return int(registers), int(stack), made.metadata.shared, products, exponentials, useful
 
 
-def _usage(cubin: bytes) -> tuple[int, int]:
-    """Registers of a thread, and the bytes of it that are in memory for want of registers."""
+def _printed(cubin: bytes, way: str) -> str:
+    """What CUDA's tool prints of a kernel."""
     folder = Path(importlib.import_module("triton").__file__ or "").parent / "backends" / "nvidia" / "bin"
     with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
         file.write(cubin)
         file.flush()
-        done = subprocess.run(
-            [folder / "cuobjdump", "-res-usage", file.name], capture_output=True, text=True, check=True
-        )
-    registers, stack = re.findall(r"REG:(\d+) STACK:(\d+)", done.stdout)[-1]
-    return int(registers), int(stack)
+        command, paths = [folder / "cuobjdump", way, file.name], f"{folder}{os.pathsep}{os.environ['PATH']}"
+        return subprocess.run(
+            command, capture_output=True, text=True, check=True, env={**os.environ, "PATH": paths}
+        ).stdout
 
 
 if __name__ == "__main__":

@@ -100,7 +100,21 @@ def inputs(
 
 def flex(name: str, q: torch.Tensor) -> Callable[..., torch.Tensor]:
     """One of the modules ``FLEX`` by FlexAttention."""
-    from torch.nn.attention.flex_attention import create_block_mask, flex_attention
+    from torch.nn.attention.flex_attention import flex_attention
+
+    settings = flex_settings(name, q.shape[1], q.device)
+    compiled: Any = torch.compile(flex_attention, dynamic=False)
+
+    def run(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+        a, b, c = (t.transpose(1, 2) for t in (q, k, v))
+        return compiled(a, b, c, **settings).transpose(1, 2).contiguous()
+
+    return run
+
+
+def flex_settings(name: str, length: int, device: torch.device) -> dict[str, Any]:
+    """What FlexAttention is told for one of the modules ``FLEX``."""
+    from torch.nn.attention.flex_attention import create_block_mask
 
     def causal(b: Any, h: Any, i: Any, j: Any) -> Any:
         return i >= j
@@ -108,16 +122,8 @@ def flex(name: str, q: torch.Tensor) -> Callable[..., torch.Tensor]:
     def capped(score: Any, b: Any, h: Any, i: Any, j: Any) -> Any:
         return torch.tanh(score / 50.0) * 50.0
 
-    length = q.shape[1]
-    mask = create_block_mask(causal, None, None, length, length, device=q.device)
-    compiled: Any = torch.compile(flex_attention, dynamic=False)
-    change = capped if name == "gemma2" else None
-
-    def run(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
-        a, b, c = (t.transpose(1, 2) for t in (q, k, v))
-        return compiled(a, b, c, score_mod=change, block_mask=mask).transpose(1, 2).contiguous()
-
-    return run
+    mask = create_block_mask(causal, None, None, length, length, device=device)
+    return {"score_mod": capped if name == "gemma2" else None, "block_mask": mask}
 
 
 def fused(name: str) -> Callable[..., torch.Tensor] | None:
