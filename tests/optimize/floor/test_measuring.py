@@ -78,6 +78,11 @@ def test_where_one_is_clearly_faster_there_are_few_turns() -> None:
     assert calls == {"a": 31, "b": 31}
 
 
+def test_long_runs_have_two_turns() -> None:
+    _, calls = taken(a=1.5, b=1.4)
+    assert calls == {"a": 3, "b": 3}
+
+
 def test_a_contestant_that_raises_is_none_and_a_note_says_why() -> None:
     notes: list[str] = []
 

@@ -27,6 +27,8 @@ from rewright.optimize.sizes.runner import FlexibleRunner
 Ours = Callable[[Runner], Any]
 ROUNDS, LEAST, MOST = 30, 3, 0.3
 """At most so many turns, at least so many, and seconds of one contestant after which there are no more."""
+LONG, LEAST_OF_LONG = 1.0, 2
+"""Seconds of a run that evens out by itself what other work does to it, and the least turns of such runs."""
 HOPELESS, CLEAR = 3.0, 2.0
 """What takes more than this many times as long as the fastest has no further turn, if it takes long; and after the
 least number of turns."""
@@ -79,9 +81,12 @@ def _measure(
         whole_seconds = min(found.values(), default=0.0)
         parts, others = _measure_parts(runner, example, several, whole_seconds, began + seconds, notes)
         best = Runner(runner.plan, runner.launches, others, runner.device) if others else runner
-        if others:
-            found = timed({OURS: lambda: call(best), **contestants}, notes)
-    whole = Timing("the program", found, _kept(found))
+        kept = _kept(found)
+        if others:  # the peers' times stand, and the fastest of them takes turns with what is new
+            rivals = sorted((name for name in contestants if name in found), key=lambda name: found[name])[:1]
+            last = timed({OURS: lambda: call(best), **{name: contestants[name] for name in rivals}}, notes)
+            found, kept = found | last, _kept(last)
+    whole = Timing("the program", found, kept)
     return Floor(whole, parts, notes, best, compiled if whole.kept == "inductor" else None)
 
 
@@ -268,7 +273,8 @@ def timed(
                 best[name] = min(best.get(name, needed), needed)
                 spent[name] = spent.get(name, 0.0) + needed
                 slower = best[name] / max(min(best.values()), 1e-12)
-                if (spent[name] > MOST and (turn >= LEAST or slower > HOPELESS)) or (turn >= LEAST and slower > CLEAR):
+                is_known = turn >= (LEAST_OF_LONG if best[name] > LONG else LEAST)
+                if (spent[name] > MOST and (is_known or slower > HOPELESS)) or (is_known and slower > CLEAR):
                     del left[name]
         if not left or (turn >= LEAST and len(left) == 1 < len(contestants)):
             break
