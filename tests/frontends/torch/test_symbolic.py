@@ -1,5 +1,7 @@
 """Sizes that stay symbols, by name or as a polynomial."""
 
+import math
+
 import pytest
 import torch
 from torch import nn
@@ -37,6 +39,18 @@ def test_gradients_have_symbolic_sizes_inside() -> None:
         dynamic={"x": {0: "n"}},
     )
     assert str(graph.nodes[graph.outputs["grad:weight"]].type) == "2x3xf32"
+
+
+def test_a_size_that_is_not_that_of_another_tensor_is_no_fault_of_the_program() -> None:
+    with pytest.raises(
+        CaptureError, match=r"\(n\) must match .* the size n is any number here: make that axis a number"
+    ):
+        capture(lambda x: x + torch.ones(12), (torch.ones(12),), dynamic={"x": {0: "n"}})
+
+
+def test_a_size_that_becomes_a_number_of_python_is_refused() -> None:
+    with pytest.raises(CaptureError, match="'n' to be one number, as for a square root"):
+        capture(lambda x: x / math.sqrt(x.shape[0]), (torch.ones(12),), dynamic={"x": {0: "n"}})
 
 
 def test_a_size_that_the_program_fixes_is_refused() -> None:

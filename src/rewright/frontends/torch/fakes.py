@@ -135,6 +135,8 @@ class Symbols:
             found = self._environment.replace(size.node._expr)
             if str(found) != SYMBOL_PREFIX + name:
                 value = str(found).replace(SYMBOL_PREFIX, "")
+                if value == str(size.node.hint):  # the number that stands for the size while the program is read
+                    value = "one number, as for a square root, a branch of Python, or the size of another tensor"
                 raise CaptureError(
                     f"the program forces the symbolic size {name!r} to be {value}; make that axis a number, or remove "
                     "the code that depends on it"

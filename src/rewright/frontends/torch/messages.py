@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
+import re
 import sysconfig
 import warnings
 from types import CodeType, FrameType, TracebackType
@@ -12,6 +13,7 @@ from types import CodeType, FrameType, TracebackType
 import torch
 import typing_extensions
 
+from rewright.frontends.torch.fakes import SYMBOL_PREFIX
 from rewright.ir.errors import CaptureError, RewrightError
 from rewright.packages import no_gpu
 
@@ -134,4 +136,7 @@ def _explain(error: BaseException) -> str:
         return "it moves parameters while it runs, which a capture does not follow; move its modules before"
     if "ScriptModule" in text:
         return "TorchScript is not captured; give the module that it was made from"
+    if symbols := dict.fromkeys(re.findall(rf"\b{SYMBOL_PREFIX}(\w+)", text)):
+        what = re.sub(rf"\b{SYMBOL_PREFIX}(?=\w)", "", text).rstrip(".")
+        return f"{name}: {what}; the size {', '.join(symbols)} is any number here: make that axis a number"
     return f"{name}: {text.rstrip('.')}; {no_gpu(text) or 'correct the program'}"
