@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
@@ -34,7 +35,7 @@ _PLACES = _NUMBERS | _BOTH | {f"compare_{way}" for way in ("LT", "LE", "GT", "GE
 def copies_of(body: Sequence[Statement], rings: Mapping[str, Ring], known: set[str]) -> Iterator[Statement]:
     """Loops over tiles with their copies, and what their limits and places are computed from."""
     made = {s.name: s.value for s in body if isinstance(s, Let)}
-    changed = {s.target.text for s in body if isinstance(s, Assign) and isinstance(s.target, Name)}
+    changed = {name for name, count in Counter(_written(body)).items() if count > 1}
     kept = tuple(_kept(body, rings))
     needed, waiting = dict[str, None](), [*_read(kept, known)]
     while waiting:
@@ -48,6 +49,20 @@ def copies_of(body: Sequence[Statement], rings: Mapping[str, Ring], known: set[s
             yield Let(name, value, DType.I32)
     yield from (Let(ring.count.text, whole(0), DType.I32) for ring in rings.values())
     yield from kept
+
+
+def _written(body: Sequence[Statement]) -> Iterator[str]:
+    """The variables that statements write, as often as they do."""
+    for s in body:
+        match s:
+            case Let(name) | Assign(Name(name)):
+                yield name
+            case Loop():
+                yield from _written(s.body)
+            case If():
+                yield from _written((*s.then, *s.otherwise))
+            case _:
+                pass
 
 
 def _kept(body: Sequence[Statement], rings: Mapping[str, Ring]) -> Iterator[Statement]:

@@ -86,8 +86,12 @@ class Works:
                 return []
             case Assign(_, Call("descriptor")):
                 return []
-            case Let() | Assign():
-                return [replace(s, value=self.value(s.value))]
+            case Let(name, value):
+                self.views.pop(name, None)
+                return [replace(s, value=self.value(value))]
+            case Assign(target, value):
+                require(not isinstance(target, Name) or target.text not in self.views, "a tile is computed with")
+                return [replace(s, value=self.value(value))]
             case Store():
                 guard = None if s.guard is None else self.value(s.guard)
                 return [replace(s, place=self.value(s.place), value=self.value(s.value), guard=guard)]
@@ -109,6 +113,12 @@ class Works:
             case _:
                 return None
 
+    def left(self, e: Scalar) -> Scalar:
+        """The left operand of a product: in shared memory, or in the registers that the product reads."""
+        if isinstance(e, Name) and e.text in self.lefts:
+            return Name(_shared(e.text))
+        return call("as_left", self.value(e))
+
     def value(self, e: Scalar) -> Scalar:
         match e:
             case Name(text):
@@ -123,13 +133,7 @@ class Works:
                 if view is None or view.dtype is not view.stored:
                     raise RewrightError("no specialised warps where a product has no tile that was copied")
                 tile = call("turned", view.tile) if view.is_turned else view.tile
-                is_fixed = isinstance(left, Name) and left.text in self.lefts
-                a = (
-                    Name(_shared(left.text))
-                    if isinstance(left, Name) and is_fixed
-                    else call("as_left", self.value(left))
-                )
-                return replace(e, arguments=(a, tile, *map(self.value, rest)))
+                return replace(e, arguments=(self.left(left), tile, *map(self.value, rest)))
             case Call("cast_like", (value, items)) if (view := self.view(items)) is not None:
                 return call("cast", self.value(value), dtype=view.dtype)
             case Call():
