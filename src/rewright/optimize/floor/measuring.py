@@ -6,6 +6,7 @@ runs in turns.
 
 from __future__ import annotations
 
+import logging
 import math
 import time
 import warnings
@@ -283,10 +284,16 @@ def timed(
 
 @contextmanager
 def _quiet() -> Generator[None]:
-    """Without the warnings of peers, also where warnings are errors."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield
+    """Without the warnings of peers, also where warnings are errors; builds for CUDA say that there is no GPU."""
+    log = logging.getLogger("torch.utils.cpp_extension")
+    level = log.level
+    log.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        log.setLevel(level)
 
 
 def _wait(result: Any) -> None:
