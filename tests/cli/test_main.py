@@ -54,6 +54,35 @@ def test_a_shell_completes_words(words: str, found: list[str]) -> None:
     assert done.stdout.split() == found
 
 
+ENDINGS = """
+import atexit, sys, tempfile, threading
+from rewright.__main__ import main
+folder = tempfile.TemporaryDirectory()
+print(folder.name)
+atexit.register(print, "the last line")
+if "thread" in sys.argv:
+    threading.Timer(0.2, print, ["a thread"]).start()
+sys.argv = ["rewright", "refine", "missing.py:a", "missing.py:b"]
+main()
+"""
+
+
+@pytest.mark.parametrize("words", [[], ["thread"]])
+def test_what_waits_for_the_end_of_the_process_is_done(words: list[str]) -> None:
+    done = subprocess.run([sys.executable, "-c", ENDINGS, *words], capture_output=True, text=True, check=False)
+    folder, *rest = done.stdout.splitlines()
+
+    assert done.returncode == 3
+    assert sorted(rest) == sorted(["a thread", "the last line"] if words else ["the last line"])
+    assert not Path(folder).exists()
+
+
+def test_output_that_nobody_reads_is_no_error() -> None:
+    command = f"{sys.executable} -m rewright --help | true"
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)
+    assert "Traceback" not in done.stderr
+
+
 def interrupted(folder: Path, word: str, *options: str) -> tuple[int, str]:
     """The status, and what is said, of a command that gets an interrupt once it has said a word."""
     command = [sys.executable, *options, "-c", MAIN, "refine", "model.py:sequential", "model.py:sequential"]
