@@ -86,7 +86,8 @@ def _measure(
         if others:  # the peers' times stand, and the fastest of them takes turns with what is new
             rivals = sorted((name for name in contestants if name in found), key=lambda name: found[name])[:1]
             last = timed({OURS: lambda: call(best), **{name: contestants[name] for name in rivals}}, notes)
-            found, kept = found | last, _kept(last)
+            kept = _kept(last)
+            found |= {name: min(seconds, found[name]) if name in rivals else seconds for name, seconds in last.items()}
     whole = Timing("the program", found, kept)
     return Floor(whole, parts, notes, best, compiled if whole.kept == "inductor" else None)
 
