@@ -12,7 +12,8 @@ import torch
 from rewright import ops
 from rewright.ir.graph import Graph
 from rewright.optimize import making
-from rewright.optimize.backend import backend, choosing, fitted, kernels
+from rewright.optimize.backend import backend, choosing, fitted, graphs, kernels
+from rewright.optimize.backend.captured import Captured
 from rewright.optimize.backend.known import Known
 from rewright.optimize.floor.timings import OURS, Floor, Timing
 from rewright.optimize.sizes import plans
@@ -68,7 +69,8 @@ def test_what_was_fastest_runs_again(
     keeps: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     made: list[object] = []
-    monkeypatch.setattr(kernels, "by_inductor", lambda module, _: made.append(module) or module.forward)
+    for place in (kernels, graphs):
+        monkeypatch.setattr(place, "by_inductor", lambda module, _: made.append(module) or module.forward)
     monkeypatch.setattr(kernels.Kernels, "__call__", refuse)
     expected = program(normal(4, 6), normal(6, 8))
 
@@ -109,6 +111,35 @@ def test_kernels_that_take_sizes_are_planned_once(
         assert torch.equal(one, again)
         torch.testing.assert_close(one, program(normal(length, 6), normal(6, 8)))
     assert "left to" not in caplog.text and "planned again" not in caplog.text
+
+
+@pytest.mark.parametrize("runs", ["eager", "inductor"])
+def test_a_graph_that_pytorch_runs_faster_is_not_captured_again(
+    runs: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", logger="rewright.optimize")
+    first = run(True, monkeypatch, runs)
+    monkeypatch.setattr(Captured, "of", refuse)
+
+    torch.testing.assert_close(run(True, monkeypatch, runs), first)
+    assert f"{runs} runs, as in an earlier process" in caplog.text
+    with torch.no_grad():  # another option is another question
+        torch._dynamo.reset()
+        options = {"target": "cpu", "floor": ["eager"], "verify": False}
+        torch.compile(program, backend=backend, options=options, dynamic=False)(normal(4, 6), normal(6, 8))
+    assert "planned again" in caplog.text
+
+
+def test_a_graph_that_draws_numbers_is_captured_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    def drawn(x: torch.Tensor) -> torch.Tensor:
+        return torch.softmax(x + torch.rand_like(x), -1) * 2
+
+    monkeypatch.setitem(globals(), "program", lambda x, w: drawn(x @ w))
+    for _ in range(2):
+        torch.manual_seed(3)
+        found = run(True, monkeypatch, "inductor")
+        torch.manual_seed(3)
+        torch.testing.assert_close(found, program(normal(4, 6), normal(6, 8)))
 
 
 def test_a_remembered_graph_of_another_program_is_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:

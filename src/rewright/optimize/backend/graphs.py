@@ -15,7 +15,7 @@ from torch.utils._python_dispatch import _disable_current_modes  # pyright: igno
 from rewright.optimize.backend.known import Known
 from rewright.optimize.backend.others import by_inductor, by_inductor_for_all_sizes, said
 from rewright.optimize.backend.plain import Sizes, is_flexible, sizes_of
-from rewright.optimize.floor.timings import OURS
+from rewright.optimize.floor.timings import OURS, PEERS
 
 if TYPE_CHECKING:
     from rewright.optimize.backend.captured import Captured
@@ -124,21 +124,38 @@ class GraphCalls:
         return self.rest
 
     def _by_kernels(self, arguments: Sequence[Any]) -> Call:
-        """What is fastest, or where there are no kernels, what Inductor makes of the graph."""
+        """What is fastest, or where there are no kernels, what Inductor makes of the graph.
+
+        Where PyTorch was faster in an earlier process, the graph is not captured again. One that draws numbers is: what
+        draws them is not left to Inductor, whose numbers are others.
+        """
         from rewright.optimize.backend.captured import Captured  # with the first graph that is called
         from rewright.optimize.backend.kernels import find_fastest
 
+        known = self._known(arguments)
+        if (runs := known.recall()) in PEERS:
+            _LOG.info("%s: %s runs, as in an earlier process", self.kind, runs)
+            self.fastest = runs
+            return self.module.forward if runs == "eager" else by_inductor(self.module, arguments)
         try:
             captured = Captured.of(self.module, arguments)
             fastest = find_fastest(captured, captured.graph, self.kind, self.options)
             why = fastest.why
             if not why:
                 self.fastest = self.fastest if fastest.runs == OURS else fastest.runs
+                if fastest.runs != OURS and not captured.plain.draws:
+                    known.keep(fastest.runs)
                 return fastest.call(captured)
         except Exception as error:
             why = said(error)
         self._left(why)
         return by_inductor(self.module, arguments)
+
+    def _known(self, arguments: Sequence[Any]) -> Known:
+        """What was faster than kernels in an earlier process."""
+        remember = self.options.get("remember", True) and not self.flexible
+        options = sorted((name, repr(value)) for name, value in self.options.items())
+        return Known.of(self.module, f"fastest {self.kind} {sizes_of(arguments)} {options}", remember=remember)
 
     def _left(self, why: str) -> None:
         _LOG.warning("%s left to Inductor: %s", self.kind, why)
