@@ -33,7 +33,7 @@ def _leave(status: int) -> None:
     """
     if threading.active_count() > 1:
         return
-    atexit._run_exitfuncs()  # which does them once
+    atexit._run_exitfuncs()  # once  # pyright: ignore[reportPrivateUsage]
     try:
         for stream in filter(None, (sys.stdout, sys.stderr)):
             stream.flush()
