@@ -22,8 +22,8 @@ from torch.nn.attention.flex_attention import flex_attention
 from rewright.optimize.running.triton_launch import load_module
 from rewright.optimize.running.triton_tuning import Tiles
 
-MULTIPROCESSORS = {90: 132, 100: 148}
-"""Of the largest device with a capability, times ten."""
+MULTIPROCESSORS = 132
+"""Of the device: among so many Inductor would split rows that are few, and these are not."""
 
 
 @dataclass(frozen=True)
@@ -49,15 +49,15 @@ def compile_template(template: Template, capability: int) -> Any:
     return compiler.compile(source, target=target, options=options)
 
 
-class _WrittenError(Exception):
+class _CaughtError(Exception):
     """Inductor's code, before anything of it is loaded."""
 
 
 def flex_template(settings: Mapping[str, Any], shape: tuple[int, ...], capability: int) -> Template:
     """What Inductor makes of ``flex_attention`` with these settings for float16 tensors of a shape."""
-    graph, given = _traced(settings, shape)
+    graph, given = _trace(settings, shape)
     flex = importlib.import_module("torch._higher_order_ops.flex_attention")
-    with _described(capability), mock.patch.object(flex, "_permute_strides", _as_it_is):
+    with _described_device(capability), mock.patch.object(flex, "_permute_strides", _as_it_is):
         with FakeTensorMode() as mode:
             fakes = [torch.empty(t.shape, dtype=t.dtype, device="cuda") for t in given]
         compile_fx = importlib.import_module("torch._inductor.compile_fx").compile_fx
@@ -65,11 +65,11 @@ def flex_template(settings: Mapping[str, Any], shape: tuple[int, ...], capabilit
             with torch._guards.tracing(torch._guards.TracingContext(mode)):
                 compile_fx(graph, fakes)
         except Exception as error:  # Inductor wraps what it raises
-            return _template(_written(error))
+            return _read_template(_caught_code(error))
     raise AssertionError("Inductor's code was not caught")
 
 
-def _traced(settings: Mapping[str, Any], shape: tuple[int, ...]) -> tuple[torch.fx.GraphModule, list[torch.Tensor]]:
+def _trace(settings: Mapping[str, Any], shape: tuple[int, ...]) -> tuple[torch.fx.GraphModule, list[torch.Tensor]]:
     """Dynamo's graph, and what it is given."""
     found: list[tuple[torch.fx.GraphModule, list[torch.Tensor]]] = []
 
@@ -88,8 +88,8 @@ def _as_it_is(out: torch.Tensor, _: object) -> torch.Tensor:
     return torch.empty_strided(out.shape, out.stride(), dtype=out.dtype, device=out.device)
 
 
-def _written(error: BaseException) -> str:
-    while not isinstance(error, _WrittenError):
+def _caught_code(error: BaseException) -> str:
+    while not isinstance(error, _CaughtError):
         cause = error.__cause__ or error.__context__
         if cause is None:
             raise error
@@ -97,7 +97,7 @@ def _written(error: BaseException) -> str:
     return str(error)
 
 
-def _template(code: str) -> Template:
+def _read_template(code: str) -> Template:
     """The kernel in Inductor's code."""
     (name, body) = re.search(r"async_compile\.triton\('(triton_tem_\w+)', '''(.*?)''', device_str", code, re.S).groups()
     head, rest = body.split("@triton_heuristics.template", 1)
@@ -111,7 +111,7 @@ _NUMBERS = ("BLOCK_M", "BLOCK_N", "num_warps", "num_stages")
 
 
 @contextmanager
-def _described(capability: int) -> Iterator[None]:
+def _described_device(capability: int) -> Iterator[None]:
     """With a device that PyTorch is told of."""
     interface = importlib.import_module("torch._dynamo.device_interface").CudaInterface
     passes = [importlib.import_module(f"torch._inductor.fx_passes.{name}") for name in ("joint_graph", "post_grad")]
@@ -122,7 +122,7 @@ def _described(capability: int) -> Iterator[None]:
     driver = importlib.import_module("triton.runtime").driver
     target = importlib.import_module("triton.backends.compiler").GPUTarget("cuda", capability, 32)
     known = {
-        "multi_processor_count": MULTIPROCESSORS[capability],
+        "multi_processor_count": MULTIPROCESSORS,
         "major": capability // 10,
         "regs_per_multiprocessor": 65536,
         "max_threads_per_multi_processor": 2048,
@@ -132,7 +132,7 @@ def _described(capability: int) -> Iterator[None]:
     device = SimpleNamespace(**known, minor=0, name="a GPU", gcnArchName="", shared_memory_per_block_optin=232448)
 
     def stop(graph: Any) -> None:
-        raise _WrittenError(graph.codegen()[0].value)
+        raise _CaughtError(graph.codegen()[0].value)
 
     told: list[tuple[Any, str, Any]] = [
         (torch.cuda, "is_available", lambda: True),

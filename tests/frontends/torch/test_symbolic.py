@@ -48,6 +48,15 @@ def test_a_size_that_is_not_that_of_another_tensor_is_no_fault_of_the_program() 
         capture(lambda x: x + torch.ones(12), (torch.ones(12),), dynamic={"x": {0: "n"}})
 
 
+def test_a_word_of_the_user_that_begins_like_a_size_stays() -> None:
+    def program(x: torch.Tensor) -> torch.Tensor:
+        raise ValueError("s_proj is missing")
+
+    for dynamic in ({"x": {0: "n"}}, None):
+        with pytest.raises(CaptureError, match="s_proj is missing; correct the program"):
+            capture(program, (torch.ones(12),), dynamic=dynamic)
+
+
 def test_a_size_that_becomes_a_number_of_python_is_refused() -> None:
     with pytest.raises(CaptureError, match="'n' to be one number, as for a square root"):
         capture(lambda x: x / math.sqrt(x.shape[0]), (torch.ones(12),), dynamic={"x": {0: "n"}})

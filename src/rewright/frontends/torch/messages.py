@@ -8,6 +8,7 @@ import os
 import re
 import sysconfig
 import warnings
+from collections.abc import Collection
 from types import CodeType, FrameType, TracebackType
 
 import torch
@@ -89,10 +90,11 @@ def first_line(error: BaseException) -> str:
     return type(error).__name__
 
 
-def capture_error(error: Exception, doing: str) -> RewrightError:
+def capture_error(error: Exception, doing: str, sizes: Collection[str] = ()) -> RewrightError:
     """The error to raise instead of ``error``: one line, with the user's source line where there is one.
 
-    ``doing`` says what was attempted ("tracing LlamaForCausalLM on rank 0"). Errors that are ours already pass through.
+    ``doing`` says what was attempted ("tracing LlamaForCausalLM on rank 0"), and ``sizes`` are its symbols. Errors
+    that are ours already pass through.
     """
     if isinstance(error, RewrightError):
         return error
@@ -104,7 +106,7 @@ def capture_error(error: Exception, doing: str) -> RewrightError:
     if objects := exchanges_objects(error.__traceback__):
         what = "exchanges Python objects, which a capture without peers cannot know"
         return CaptureError(f"{where}: {objects} {what}; exchange tensors, or compute the object on every rank")
-    return CaptureError(f"{where}: {_explain(cause)}")
+    return CaptureError(f"{where}: {_explain(cause, sizes)}")
 
 
 def _root(error: BaseException) -> BaseException:
@@ -117,7 +119,7 @@ def _is_known(error: BaseException) -> bool:
     return type(error).__name__ in _DATA_DEPENDENT | _NO_META
 
 
-def _explain(error: BaseException) -> str:
+def _explain(error: BaseException, sizes: Collection[str]) -> str:
     name, text = type(error).__name__, first_line(error)
     if name in _DATA_DEPENDENT or text.startswith(_READS_A_VALUE):
         return (
@@ -136,7 +138,7 @@ def _explain(error: BaseException) -> str:
         return "it moves parameters while it runs, which a capture does not follow; move its modules before"
     if "ScriptModule" in text:
         return "TorchScript is not captured; give the module that it was made from"
-    if symbols := dict.fromkeys(re.findall(rf"\b{SYMBOL_PREFIX}(\w+)", text)):
-        what = re.sub(rf"\b{SYMBOL_PREFIX}(?=\w)", "", text).rstrip(".")
+    if symbols := [size for size in sizes if re.search(rf"\b{SYMBOL_PREFIX}{size}\b", text)]:
+        what = re.sub(rf"\b{SYMBOL_PREFIX}(?=({'|'.join(symbols)})\b)", "", text).rstrip(".")
         return f"{name}: {what}; the size {', '.join(symbols)} is any number here: make that axis a number"
     return f"{name}: {text.rstrip('.')}; {no_gpu(text) or 'correct the program'}"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import re
 import warnings
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -136,7 +137,8 @@ def trace(
         except RewrightError:
             raise
         except Exception as error:
-            raise capture_error(error, doing) from None
+            texts = " ".join(text for axes in (dynamic or {}).values() for text in axes.values())
+            raise capture_error(error, doing, sorted(set(re.findall(r"[A-Za-z_]\w*", texts)))) from None
 
 
 class Tracing:

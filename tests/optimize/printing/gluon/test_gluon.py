@@ -106,7 +106,7 @@ def emulated(plan: Plan, given: Sequence[torch.Tensor], change: Callable[[str], 
     return output
 
 
-def agrees(program: Program, given: Sequence[torch.Tensor], change: Callable[[str], str] = str) -> None:
+def check_values(program: Program, given: Sequence[torch.Tensor], change: Callable[[str], str] = str) -> None:
     """Check what the kernels of a program compute in the emulator."""
     found, expected = emulated(planned(program, given), given, change), program(*(t.double() for t in given))
     torch.testing.assert_close(found.double(), expected.double(), rtol=4e-3, atol=4e-3)
@@ -115,7 +115,7 @@ def agrees(program: Program, given: Sequence[torch.Tensor], change: Callable[[st
 @pytest.mark.parametrize("program", [full, causal, grouped, capped_in_a_window, blocks_and_the_first, received])
 @pytest.mark.parametrize("length", [64, 150])
 def test_kernels_with_specialised_warps_compute_the_program(program: Program, length: int) -> None:
-    agrees(program, inputs(length))
+    check_values(program, inputs(length))
 
 
 WAIT, PHASE = (
@@ -144,7 +144,7 @@ def test_the_emulator_sees_a_barrier_that_is_wrong(name: str, monkeypatch: pytes
         return text.replace(before, after)
 
     with pytest.raises((AssertionError, TimeoutError)):
-        agrees(causal, inputs(150), changed)
+        check_values(causal, inputs(150), changed)
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """A kernel on tiles in two: what copies tiles into shared memory, and what works on them.
 
-Example: in ``for begin in ...: tile = tiles.load([begin, 0]); s = dot(q, tile); ...`` the copying partition keeps the
-loop, its limits and the load; the working one has the rest, and waits for the tile instead.
+Example: in ``for begin in ...: tile = tiles.load([begin, 0]); s = dot(q, tile); ...`` the producer keeps the loop, its
+limits and the load; the consumer has the rest, and waits for the tile instead.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from rewright.ir.errors import RewrightError
-from rewright.optimize.printing.gluon.copies import copies_of
+from rewright.optimize.printing.gluon.consumer import Consumer
+from rewright.optimize.printing.gluon.producer import producer_of
 from rewright.optimize.printing.gluon.rings import Ring, require, rings_of
-from rewright.optimize.printing.gluon.variables import calls, live, names
-from rewright.optimize.printing.gluon.works import Works
 from rewright.optimize.printing.statements import Function, If, Loop, Name, Statement, Sum
 from rewright.optimize.printing.tiles.context import DESCRIPTORS, FIRST, UPCAST
+from rewright.optimize.printing.variables import calls, live, names
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,13 +23,13 @@ class Partitions:
     """The two parts of a kernel, and the rings between them."""
 
     rings: tuple[Ring, ...]
-    copies: tuple[Statement, ...]
-    works: tuple[Statement, ...]
+    producer: tuple[Statement, ...]
+    consumer: tuple[Statement, ...]
     width: int
     """The least width of a product, besides the lanes of a tile: that of its instructions."""
 
 
-def parted(function: Function) -> Partitions:
+def partition(function: Function) -> Partitions:
     """A kernel in two partitions; raises RewrightError where it has no tiles to copy or uses them otherwise."""
     body = tuple(_as_compiled(function.body))
     dtypes = {a.tensor: a.dtype for a in function.arguments}
@@ -39,11 +39,11 @@ def parted(function: Function) -> Partitions:
     known = {FIRST.text, "BM", "BN", *(loop.name for loop in function.grid)}
     for ring in rings.values():
         require(names(ring.descriptor.arguments[1]) <= known, "a descriptor depends on a row")
-    copies = tuple(copies_of(body, rings, known))
+    producer = tuple(producer_of(body, rings, known))
     lefts = {e.arguments[0] for e in calls(body) if e.function == "dot"}
     require(all(isinstance(left, Name) for left in lefts), "a left operand has no name")
-    works = tuple(Works(rings, {left.text for left in lefts if isinstance(left, Name)}).all(body))
-    return Partitions(tuple(rings.values()), copies, live(works), _width(body))
+    consumer = tuple(Consumer(rings, {left.text for left in lefts if isinstance(left, Name)}).all(body))
+    return Partitions(tuple(rings.values()), producer, live(consumer), _width(body))
 
 
 def _as_compiled(body: Iterable[Statement]) -> Iterator[Statement]:

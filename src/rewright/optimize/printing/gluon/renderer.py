@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rewright.optimize.printing.gluon.functions import LANGUAGE, renamed
-from rewright.optimize.printing.gluon.partitions import Partitions, parted
+from rewright.optimize.printing.gluon.functions import LANGUAGE, as_gluon
+from rewright.optimize.printing.gluon.partitions import Partitions, partition
 from rewright.optimize.printing.gluon.rings import Ring
 from rewright.optimize.printing.statements import Function
 from rewright.optimize.printing.triton.helpers import needed_helpers
-from rewright.optimize.printing.triton.renderer import Dialect, block, written
+from rewright.optimize.printing.triton.renderer import Dialect, block_lines, statement_lines
 
 CONSTANTS = ("BM", "BN", "STAGES")
 """What is fixed when a kernel is compiled: rows and lanes of a tile, and the places of a ring."""
@@ -88,8 +88,8 @@ _GLUON = Dialect(LANGUAGE, "gl")
 
 def module_text(function: Function) -> str:
     """The module of a kernel; raises RewrightError where its warps cannot be specialised."""
-    text = "\n\n".join("\n".join(lines) + "\n" for lines in _functions(function, parted(function)))
-    return HEAD + renamed(needed_helpers(text)) + text
+    text = "\n\n".join("\n".join(lines) + "\n" for lines in _functions(function, partition(function)))
+    return HEAD + as_gluon(needed_helpers(text)) + text
 
 
 def _functions(function: Function, parts: Partitions) -> Iterator[list[str]]:
@@ -97,24 +97,24 @@ def _functions(function: Function, parts: Partitions) -> Iterator[list[str]]:
     tensors, rings = [f"t{a.tensor}" for a in function.arguments], [ring.places.text for ring in parts.rings]
     block_names = [*(loop.name for loop in function.grid), "first"]
     for suffix, given, body, more in (
-        ("copies", [*block_names, *(ring.name for ring in parts.rings), *rings], parts.copies, []),
-        ("works", [*tensors, *block_names, *rings], parts.works, ["L: gl.constexpr"]),
+        ("producer", [*block_names, *(ring.name for ring in parts.rings), *rings], parts.producer, []),
+        ("consumer", [*tensors, *block_names, *rings], parts.consumer, ["L: gl.constexpr"]),
     ):
         head = ["@gluon.jit", f"def {name}_{suffix}({', '.join([*given, *constants, *more])}):"]
-        yield [*head, *written(body, _GLUON, 1)]
-    copied = [*block_names, *(ring.name for ring in parts.rings), *rings, *CONSTANTS]
-    worked = [*tensors, *block_names, *rings, *CONSTANTS, "L"]
+        yield [*head, *statement_lines(body, _GLUON, 1)]
+    to_producer = [*block_names, *(ring.name for ring in parts.rings), *rings, *CONSTANTS]
+    to_consumer = [*tensors, *block_names, *rings, *CONSTANTS, "L"]
     width = f"[16, {parts.width} if BN > {parts.width} else BN, 16]"
     yield [
         "@gluon.jit",
         f"def {name}({', '.join([*tensors, *constants])}):",
-        *block(function, _GLUON),
+        *block_lines(function, _GLUON),
         f"    L: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [gl.num_warps(), 1], {width})",
         *(line for ring in parts.rings for line in _ring(ring)),
         "    gl.warp_specialize(",
         "        [",
-        f"            ({name}_works, ({', '.join(worked)})),",
-        f"            ({name}_copies, ({', '.join(copied)})),",
+        f"            ({name}_consumer, ({', '.join(to_consumer)})),",
+        f"            ({name}_producer, ({', '.join(to_producer)})),",
         "        ],",
         "        [1],",
         "        [24],",

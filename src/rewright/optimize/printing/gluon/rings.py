@@ -39,7 +39,7 @@ class TileLoad:
     name: str
     descriptor: str
     start: tuple[Scalar, ...]
-    is_turned: bool
+    is_transposed: bool
 
 
 def rings_of(body: Sequence[Statement], dtypes: Mapping[int, DType]) -> Iterator[Ring]:
@@ -58,9 +58,9 @@ def tile_load(s: Statement) -> TileLoad | None:
     """What a statement loads through a descriptor; None where it loads nothing so."""
     match s:
         case Assign(Name(name), Call("descriptor_load", (Name(tiles), *start))):
-            return TileLoad(name, tiles, tuple(start), is_turned=False)
+            return TileLoad(name, tiles, tuple(start), is_transposed=False)
         case Assign(Name(name), Call("transposed", (Call("descriptor_load", (Name(tiles), *start)),))):
-            return TileLoad(name, tiles, tuple(start), is_turned=True)
+            return TileLoad(name, tiles, tuple(start), is_transposed=True)
         case _:
             return None
 

@@ -27,6 +27,7 @@ from rewright.optimize.printing.statements import (
     Store,
     Sum,
 )
+from rewright.optimize.printing.variables import names
 from rewright.optimize.scalars.expressions import Expression, walk
 from rewright.optimize.scalars.simplify import as_index
 
@@ -112,13 +113,13 @@ def _needed(statements: Sequence[Statement], lets: Mapping[str, Let], copied: se
         name = stack.pop()
         if name not in found:
             found.add(name)
-            stack += [n for n in _names_in(lets[name].value) if n in copied]
+            stack += [n for n in names(lets[name].value) if n in copied]
     return found
 
 
 def _names(statements: Iterable[Statement]) -> set[str]:
     """The variables that statements use."""
-    return {name for s in statements for value in _parts(s) for name in _names_in(value)}
+    return {name for s in statements for value in _parts(s) for name in names(value)}
 
 
 def _parts(s: Statement) -> Iterator[Scalar]:
@@ -128,25 +129,9 @@ def _parts(s: Statement) -> Iterator[Scalar]:
         case Assign() | Combine():
             yield from (s.target, s.value)
         case Store():
-            yield from (s.place, s.value)
+            yield from (e for e in (s.place, s.value, s.guard) if e is not None)
         case _:
             raise AssertionError(f"a row has no {type(s).__name__} here")
-
-
-def _names_in(s: Scalar) -> Iterator[str]:
-    match s:
-        case Name():
-            yield s.text
-        case Call():
-            for a in s.arguments:
-                yield from _names_in(a)
-        case Sum():
-            for a, _ in s.terms:
-                yield from _names_in(a)
-        case Element() | Load():
-            yield from _names_in(s.place)
-        case Number():
-            pass
 
 
 def _moved(s: Statement, kept: Mapping[str, Element]) -> Statement:

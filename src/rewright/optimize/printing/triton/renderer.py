@@ -32,11 +32,11 @@ TRITON = Dialect(LANGUAGE, "tl", "tl.range({0}, num_stages=AHEAD, warp_specializ
 def render(function: Function) -> str:
     """The jitted function: one program for each block of rows of each index of the grid."""
     arguments = [f"t{a.tensor}" for a in function.arguments] + [f"{name}: tl.constexpr" for name in CONSTANTS]
-    lines = ["@triton.jit", f"def {function.name}({', '.join(arguments)}):", *block(function, TRITON)]
-    return "\n".join([*lines, *written(function.body, TRITON, 1)]) + "\n"
+    lines = ["@triton.jit", f"def {function.name}({', '.join(arguments)}):", *block_lines(function, TRITON)]
+    return "\n".join([*lines, *statement_lines(function.body, TRITON, 1)]) + "\n"
 
 
-def block(function: Function, dialect: Dialect) -> Iterator[str]:
+def block_lines(function: Function, dialect: Dialect) -> Iterator[str]:
     """The lines that say what the tensors are, and which block of rows of which index of the grid this is."""
     yield from (f"    # t{a.tensor}: {a.title}" for a in function.arguments)
     program = f"{dialect.module}.program_id(0)"
@@ -50,7 +50,7 @@ def block(function: Function, dialect: Dialect) -> Iterator[str]:
     yield f"    first = {place} * BM" + ("  # the longest first" if function.is_reversed else "")
 
 
-def written(statements: Iterable[Statement], dialect: Dialect, depth: int) -> Iterator[str]:
+def statement_lines(statements: Iterable[Statement], dialect: Dialect, depth: int) -> Iterator[str]:
     """The lines of statements at a depth of blocks."""
     for s in statements:
         note = getattr(s, "note", "")
@@ -74,12 +74,12 @@ def _lines(s: Statement, dialect: Dialect, depth: int) -> Iterator[str]:
         case Loop():
             limits = f"{of(s.start)}, {bare(of(s.stop))}, {bare(of(s.step))}"
             yield f"{indent}for {s.index} in {(dialect.pipelined if s.is_piped else 'range({0})').format(limits)}:"
-            yield from written(s.body, dialect, depth + 1)
+            yield from statement_lines(s.body, dialect, depth + 1)
         case If():
             yield f"{indent}if {bare(of(s.condition))}:"
-            yield from written(s.then, dialect, depth + 1)
+            yield from statement_lines(s.then, dialect, depth + 1)
             if s.otherwise:
                 yield f"{indent}else:"
-                yield from written(s.otherwise, dialect, depth + 1)
+                yield from statement_lines(s.otherwise, dialect, depth + 1)
         case _:
             raise dialect.language.missing(f"the statement {type(s).__name__}")

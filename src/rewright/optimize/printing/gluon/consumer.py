@@ -1,4 +1,4 @@
-"""The working partition: tiles are waited for instead of loaded, multiplied where they are, and released."""
+"""The consumer partition: tiles are waited for instead of loaded, multiplied where they are, and released."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ class _View:
     """A tile in shared memory by a name, which may call its elements wider than they are."""
 
     tile: Name
-    is_turned: bool
+    is_transposed: bool
     stored: DType
     dtype: DType
 
 
 @dataclass(frozen=True)
-class Works:
-    """The working partition of a kernel with these rings."""
+class Consumer:
+    """The consumer partition of a kernel with these rings."""
 
     rings: Mapping[str, Ring]
     lefts: set[str]
@@ -68,7 +68,7 @@ class Works:
                 require(ring.name not in self.held, "two tiles of a tensor are held at once")
                 self.held.add(ring.name)
                 taken.append(ring)
-                self.views[load.name] = _View(Name(load.name), load.is_turned, ring.dtype, ring.dtype)
+                self.views[load.name] = _View(Name(load.name), load.is_transposed, ring.dtype, ring.dtype)
                 found.append(Let(load.name, call("take_tile", ring.places, ring.count)))
             else:
                 found += self.statement(s)
@@ -132,7 +132,7 @@ class Works:
                 view = self.view(right)
                 if view is None or view.dtype is not view.stored:
                     raise RewrightError("no specialised warps where a product has no tile that was copied")
-                tile = call("turned", view.tile) if view.is_turned else view.tile
+                tile = call("transposed", view.tile) if view.is_transposed else view.tile
                 return replace(e, arguments=(self.left(left), tile, *map(self.value, rest)))
             case Call("cast_like", (value, items)) if (view := self.view(items)) is not None:
                 return call("cast", self.value(value), dtype=view.dtype)

@@ -1,4 +1,4 @@
-"""The variables and calls of statements on tiles, and statements without those that nothing reads."""
+"""The variables and calls of statements, and statements without those that nothing reads."""
 
 from __future__ import annotations
 
@@ -10,11 +10,13 @@ from rewright.optimize.printing.statements import (
     Assign,
     Call,
     Do,
+    Element,
     If,
     Let,
     Load,
     Loop,
     Name,
+    Number,
     Scalar,
     Statement,
     Store,
@@ -60,35 +62,33 @@ def values(body: Iterable[Statement]) -> Iterator[Scalar]:
                 yield s.condition
                 yield from values((*s.then, *s.otherwise))
             case _:
-                raise RewrightError(f"no specialised warps for the statement {type(s).__name__}")
+                raise RewrightError(f"nobody says what the statement {type(s).__name__} reads; use target='cpu'")
 
 
 def calls(body: Iterable[Statement]) -> Iterator[Call]:
     """All calls in statements."""
-    waiting = [*values(body)]
-    while waiting:
-        match e := waiting.pop():
-            case Call():
-                yield e
-                waiting += e.arguments
-            case Sum(terms):
-                waiting += [term for term, _ in terms]
-            case Load():
-                waiting += [part for part in (e.place, e.guard) if part is not None]
-            case _:
-                pass
+    return (e for value in values(body) for e in parts(value) if isinstance(e, Call))
 
 
-def names(e: Scalar | None) -> set[str]:
+def names(scalar: Scalar | None) -> set[str]:
     """The variables that a scalar reads."""
-    match e:
-        case Name(text):
-            return {text}
-        case Sum(terms):
-            return set[str]().union(*(names(term) for term, _ in terms))
+    return set() if scalar is None else {e.text for e in parts(scalar) if isinstance(e, Name)}
+
+
+def parts(scalar: Scalar) -> Iterator[Scalar]:
+    """A scalar, and all that it is made of."""
+    yield scalar
+    match scalar:
         case Call(_, arguments):
-            return set[str]().union(*map(names, arguments))
+            inner: Iterable[Scalar | None] = arguments
+        case Sum(terms):
+            inner = [term for term, _ in terms]
+        case Element():
+            inner = [scalar.place]
         case Load():
-            return names(e.place) | names(e.guard)
-        case _:
-            return set()
+            inner = [scalar.place, scalar.guard]
+        case Name() | Number():
+            inner = []
+    for e in inner:
+        if e is not None:
+            yield from parts(e)

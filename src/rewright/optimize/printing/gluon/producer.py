@@ -1,4 +1,4 @@
-"""The copying partition: loops over tiles with their copies, and what their limits and places are computed from."""
+"""The producer partition: loops over tiles with their copies, and what their limits and places are computed from."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from dataclasses import replace
 
 from rewright.ir.types import DType
 from rewright.optimize.printing.gluon.rings import Ring, require, tile_load
-from rewright.optimize.printing.gluon.variables import names
 from rewright.optimize.printing.statements import (
     Assign,
     Call,
@@ -25,14 +24,23 @@ from rewright.optimize.printing.statements import (
     total,
     whole,
 )
+from rewright.optimize.printing.variables import names
 
-_NUMBERS = {"least", "most", "at_least_one", "quotient", "modulo", "rounded_down", "rounded_up", "is_zero", "or", "and"}
-_BOTH = {"not_bool", "at_least_zero", "add", "subtract", "multiply", "negate"}
-_PLACES = _NUMBERS | _BOTH | {f"compare_{way}" for way in ("LT", "LE", "GT", "GE", "EQ", "NE")}
-"""Functions of places: what the copying partition, which has one warp, may compute."""
+_EXTREMA = {"least", "most", "at_least_one"}
+_DIGITS = {"quotient", "modulo", "rounded_down", "rounded_up", "add", "subtract", "multiply", "negate"}
+_TRUTHS = {
+    "is_zero",
+    "at_least_zero",
+    "or",
+    "and",
+    "not_bool",
+    *(f"compare_{w}" for w in ["LT", "LE", "GT", "GE", "EQ", "NE"]),
+}
+_PLACES = _EXTREMA | _DIGITS | _TRUTHS
+"""Functions of places: what the producer, which has one warp, may compute."""
 
 
-def copies_of(body: Sequence[Statement], rings: Mapping[str, Ring], known: set[str]) -> Iterator[Statement]:
+def producer_of(body: Sequence[Statement], rings: Mapping[str, Ring], known: set[str]) -> Iterator[Statement]:
     """Loops over tiles with their copies, and what their limits and places are computed from."""
     made = {s.name: s.value for s in body if isinstance(s, Let)}
     changed = {name for name, count in Counter(_written(body)).items() if count > 1}
