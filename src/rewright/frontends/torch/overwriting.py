@@ -11,13 +11,16 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils._python_dispatch import TorchDispatchMode, is_traceable_wrapper_subclass
 from torch.utils._pytree import tree_leaves
 
 from rewright.frontends.torch.messages import calling_line
+from rewright.frontends.torch.recorder import is_operator
 from rewright.frontends.torch.run.memory import storage_key
 from rewright.ir.errors import CaptureError
 
+_DEVICE: Any = torch.ops.prim.device.default  # pyright: ignore[reportUnknownMemberType]
 SEND = "send"
 """The name of a collective that gives its rank no result: nothing could say later that it was disturbed."""
 _MOST_ELEMENTS = 1 << 20
@@ -68,12 +71,16 @@ def finish_all() -> None:
 class NotingOverwriting(TorchDispatchMode):
     """Notes where an operator writes to what an unfinished collective reads or writes; of a send that is an error."""
 
+    supports_higher_order_operators = True
+
     def __enter__(self) -> Any:
         running.every.clear()
         return super().__enter__()
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if running.every and not running.is_own and func._schema.is_mutable:
+        if func is _DEVICE and isinstance(args[0], FakeTensor):  # of which programs ask often
+            return args[0].fake_device
+        if running.every and not running.is_own and is_operator(func) and func._schema.is_mutable:
             names = (argument.name for argument in func._schema.arguments)
             given: dict[str, Any] = dict(zip(names, args, strict=False)) | (kwargs or {})
             for argument in func._schema.arguments:

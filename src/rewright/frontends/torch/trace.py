@@ -1,6 +1,6 @@
 """One program, forward or with backward, as one flat ATen graph over fake tensors.
 
-The program runs once, under ``make_fx``, below autograd. Parameters are exchanged inside the trace, so that the real
+The program runs once, under a recorder below autograd. Parameters are exchanged inside the trace, so that the real
 ``loss.backward()``, parameter hooks, sharding hooks and gradient accumulation are recorded as they happen.
 """
 
@@ -21,7 +21,7 @@ import torch
 import torch.fx
 from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode, unset_fake_temporarily
-from torch.fx.experimental.proxy_tensor import get_proxy_mode, make_fx
+from torch.fx.experimental.proxy_tensor import disable_autocast_cache
 
 from rewright.frontends.aten.context import Communicator
 from rewright.frontends.torch import complexes
@@ -51,6 +51,7 @@ from rewright.frontends.torch.names import bind_arguments, leaves, replace, resu
 from rewright.frontends.torch.optimizers import Optimizers
 from rewright.frontends.torch.overwriting import NotingOverwriting
 from rewright.frontends.torch.owners import Owners, first_names
+from rewright.frontends.torch.recorder import Recorder
 from rewright.frontends.torch.replicated import notes_of
 from rewright.frontends.torch.spans import SourceRecorder
 from rewright.frontends.torch.tensors import from_local, local, parameter_like, spec_of, stand_in, version
@@ -158,7 +159,7 @@ class Tracing:
         device: torch.device | None = None,
         mode: Callable[[], AbstractContextManager[Any]] = nullcontext,
     ) -> None:
-        self.recorder = SourceRecorder(Tracing._program.__code__)
+        self.recorder = SourceRecorder(Tracing._exchange.__code__)
         self.target: Any = getattr(target, "_orig_mod", target)  # what torch.compile wraps
         self.args: Sequence[Any] = args
         self.differentiates = differentiates
@@ -210,8 +211,7 @@ class Tracing:
         symbols = Symbols(mode) if self.dynamic else None
         values = self._fake_inputs(mode, symbols)
         with self._surroundings(), noting() as assumed:
-            symbolic = mode.shape_env is not None
-            module = _make_graph(self._program, values, symbolic=symbolic, opaque=self.opaque)
+            module = self._record(mode, values)
         check_constants(module, self.recorder)
         results = self.results.named | {name: value for name, (value, _) in self.results.untold.items()}
         program = TracedProgram(
@@ -252,12 +252,15 @@ class Tracing:
             values.append(as_fake(complexes.parts(local(value)), mode, shape, self.device))
         return values
 
-    def _program(self, values: list[torch.Tensor]) -> list[torch.Tensor]:
-        """What ``make_fx`` runs: exchange, call, differentiate, and return local tensors."""
-        mode = get_proxy_mode()
-        assert mode is not None
-        with self.recorder.record(mode.tracer, self.owners.named_modules()):
-            return self._exchange(values)
+    def _record(self, mode: FakeTensorMode, values: list[torch.Tensor]) -> torch.fx.GraphModule:
+        """What the program does with these values in place of its inputs: exchange, call, differentiate."""
+        own = complexes.decompositions(opaque=self.opaque)
+        recorder = Recorder({**foreach_decompositions(), **library_decompositions(), **own, **TRACED})
+        for value in values:
+            recorder.placeholder(value)
+        spans = self.recorder.record(recorder, self.owners.named_modules())
+        with undecided_sizes(), disable_autocast_cache(), mode, recorder, spans:
+            return recorder.module(self._exchange(values))
 
     def _exchange(self, values: list[torch.Tensor]) -> list[torch.Tensor]:
         """The results of the program with these values in place of its inputs."""
@@ -391,27 +394,6 @@ def digest_of(value: torch.Tensor) -> str:
 
 def _has_values(value: torch.Tensor) -> bool:
     return type(value) in (torch.Tensor, nn.Buffer, nn.Parameter) and value.device.type != "meta"
-
-
-def _make_graph(
-    program: Callable[[list[torch.Tensor]], list[torch.Tensor]],
-    values: list[torch.Tensor],
-    *,
-    symbolic: bool,
-    opaque: bool,
-) -> torch.fx.GraphModule:
-    def function(values: list[torch.Tensor]) -> list[torch.Tensor]:
-        return program(values)  # make_fx counts the arguments of what it is given, and would count self
-
-    mode = "symbolic" if symbolic else "fake"
-    with undecided_sizes():
-        decompositions = {
-            **foreach_decompositions(),
-            **library_decompositions(),
-            **complexes.decompositions(opaque=opaque),
-            **TRACED,
-        }
-        return make_fx(function, decompositions, mode, _allow_non_fake_inputs=True)(values)
 
 
 def counting_writes() -> AbstractContextManager[Any]:

@@ -81,6 +81,8 @@ class Walk:
         """An argument of a traced node with nodes replaced by their values."""
         if isinstance(argument, torch.fx.Node):
             return self.values[argument]
+        if isinstance(argument, torch.SymInt):
+            return dim_of(argument)
         if isinstance(argument, (list, tuple)):
             return [self._argument(item) for item in cast("Sequence[Any]", argument)]
         if isinstance(argument, dict):

@@ -1,14 +1,12 @@
-"""A recorder under the dispatcher: every operator that runs becomes a node of a flat ATen graph.
+"""A recorder of what runs on real tensors.
 
-It sits below autograd, like the tracer of the other route, and writes the same kind of graph, so that one lowering
-serves both. Tensors are real. One that nobody announced is a constant of the run; views of one memory are found by
-their storage, because C++ code makes views that no operator tells of (the buckets of a gradient reducer).
+A tensor that nobody announced is a constant of the run; views of one memory are found by their storage, because C++
+code makes views that no operator tells of (the buckets of a gradient reducer).
 """
 
 from __future__ import annotations
 
 import inspect
-import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
@@ -16,10 +14,10 @@ from typing import Any, cast
 import torch
 import torch.fx
 from torch import nn
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves, tree_map_only
+from torch.utils._pytree import tree_leaves
 
 from rewright.frontends.torch.messages import calling_line
+from rewright.frontends.torch.recorder import Recorder, Replacement
 from rewright.frontends.torch.run.exchange import is_communication
 from rewright.frontends.torch.run.memory import Memory, storage_key
 from rewright.ir.errors import CaptureError
@@ -28,7 +26,7 @@ LARGEST_SNAPSHOT = 65_536
 """Integer results with more elements keep no copy of their value."""
 
 _aten: Any = torch.ops.aten
-_PLAIN = (torch.Tensor, nn.Parameter, nn.Buffer)
+PLAIN = frozenset({torch.Tensor, nn.Parameter, nn.Buffer})
 _Layout = tuple[int, int, tuple[int, ...], tuple[int, ...], torch.dtype]
 
 
@@ -42,42 +40,41 @@ class Read:
     """What was last written to its memory."""
 
 
-class Recorder(TorchDispatchMode):
-    """Notes operators in ``graph``; ``reads`` are values that the program looked at and that depend on its inputs."""
+class RunRecorder(Recorder):
+    """Notes what runs on real tensors; ``reads`` are values that the program looked at, which depend on its inputs."""
 
-    def __init__(self, memory: Memory, decompositions: Mapping[Any, Callable[..., Any]]) -> None:
-        TorchDispatchMode.__init__(self)  # pyright: ignore[reportUnknownMemberType]
-        self.graph = torch.fx.Graph()
-        self.root = nn.Module()
+    kinds = PLAIN
+
+    def __init__(self, memory: Memory, replacements: Mapping[Any, Replacement]) -> None:
+        super().__init__(replacements)
         self.reads: list[Read] = []
         self.memory = memory
         self.paused = 0
-        self._decompositions = decompositions
-        self._nodes: dict[int, torch.fx.Node] = {}
         self._layouts: dict[_Layout, torch.fx.Node] = {}
         self._whole: dict[int, torch.fx.Node] = {}
-        self._held: list[torch.Tensor] = []
         self._writers: dict[int, torch.fx.Node] = {}
-
-    def create_node(self, *args: Any, **kwargs: Any) -> torch.fx.Node:
-        """Add a node to the graph: the one place where nodes are made."""
-        return self.graph.create_node(*args, **kwargs)
 
     def placeholder(self, tensor: torch.Tensor) -> None:
         """Announce an input of the program."""
-        node = self.create_node("placeholder", f"input_{len(self._nodes)}", (), {})
-        self._note(tensor, node)
-        self._snapshot(node, tensor)
+        super().placeholder(tensor)
+        _snapshot(self.node(tensor), tensor)
         self.memory.mark(tensor)
 
     def node(self, tensor: torch.Tensor) -> torch.fx.Node:
         """The node that holds a tensor's value; what was never seen is a constant or a view of known memory."""
-        found = self._nodes.get(id(tensor)) or self._layouts.get(_layout(tensor))
+        found = self.known(tensor) or self._layouts.get(_layout(tensor))
         return found if found is not None else self._unknown(tensor)
+
+    def note(self, tensor: torch.Tensor, node: torch.fx.Node) -> None:
+        """Note that a node holds a tensor's value."""
+        super().note(tensor, node)
+        node.meta["val"] = tensor.detach()
+        self._layouts[_layout(tensor)] = node
+        self._whole.setdefault(storage_key(tensor), node)
 
     def look(self, tensor: torch.Tensor) -> None:
         """Note that the program looks at a value."""
-        if type(tensor) not in _PLAIN or self.paused or not self.memory.depends(tensor):
+        if type(tensor) not in self.kinds or self.paused or not self.memory.depends(tensor):
             return
         line = calling_line(inspect.currentframe()) or "an unknown line"
         self.reads.append(Read(self.node(tensor), line, self._writers_of([tensor])))
@@ -87,86 +84,60 @@ class Recorder(TorchDispatchMode):
         return tuple(dict.fromkeys(node for node in found if node is not None))
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if any(kind not in _PLAIN for kind in types):
-            return NotImplemented
-        kwargs = kwargs or {}
-        if self.paused:
-            return func(*args, **kwargs)
-        replacement = self._replacement(func, args)
-        if replacement is not None:
-            with self:
-                return replacement(*args, **kwargs)
-        return self._record(func, args, kwargs)
+        if self.paused and self.kinds.issuperset(types):
+            return func(*args, **(kwargs or {}))
+        return super().__torch_dispatch__(func, types, args, kwargs)
 
-    def _replacement(self, func: Any, args: Any) -> Callable[..., Any] | None:
+    def replacement(self, func: Any, args: Sequence[Any]) -> Replacement | None:
         """What to run instead of an operator, if anything."""
-        if func in self._decompositions:
-            return self._decompositions[func]
-        keys: Any = torch._C.DispatchKey  # pyright: ignore[reportPrivateUsage]
-        if func.has_kernel_for_dispatch_key(keys.CompositeImplicitAutograd) and not is_communication(func):
-            return func.decompose
-        if func._schema.is_mutable and any(argument.is_out for argument in func._schema.arguments):
-            return _writing(func)
+        if is_communication(func):
+            return None
         if func in _BY_MASK and _has_mask(args):
             return _BY_MASK[func]
-        return None
+        known = super().replacement(func, args)
+        if known is None and func._schema.is_mutable and any(argument.is_out for argument in func._schema.arguments):
+            return _writing(func)
+        return known
 
-    def _record(self, func: Any, args: Any, kwargs: Any) -> Any:
+    def record(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """Run an operator, and note it, what it looks at and what it writes to."""
         given = [x for x in tree_leaves((args, kwargs)) if isinstance(x, torch.Tensor)]
         depends = any(self.memory.depends(x) for x in given)
-        inputs, options = tree_map_only(torch.Tensor, self.node, (args, kwargs))
         if func in _LOOKS:
             for tensor in given:
                 self.look(tensor)
             return func(*args, **kwargs)
+        for tensor in given:
+            self.node(tensor)  # a constant has its value of now
         result = func(*args, **kwargs)
-        results = [x for x in tree_leaves(result) if isinstance(x, torch.Tensor)]
-        if not results and not func._schema.is_mutable:
+        if not func._schema.is_mutable and not any(isinstance(x, torch.Tensor) for x in tree_leaves(result)):
             return result
         dynamic = torch.Tag.dynamic_output_shape in func.tags and func not in _BY_MASK  # masks are gone by now
         if dynamic:
             for tensor in given:
                 self.look(tensor)
         writers = self._writers_of(given)
-        node = self.create_node("call_function", func, tuple(inputs), dict(options))
+        node = self.add(func, args, kwargs, result)
         node.meta["writers"] = writers
         node.meta["dynamic"] = dynamic
-        node.meta["depends"] = depends
-        self._keep(node, func, given, result, depends)
-        return result
-
-    def _keep(self, node: torch.fx.Node, func: Any, given: list[torch.Tensor], result: Any, depends: bool) -> None:
-        """Remember the results of an operator, and what it wrote."""
         if func._schema.is_mutable:
             for tensor in given:
                 self.memory.mark(tensor, depends)
                 self._writers[storage_key(tensor)] = node
-        if isinstance(result, torch.Tensor):
-            self._note(result, node)
-            self.memory.mark(result, depends)
-            if func.namespace != "rewright":
-                self._snapshot(node, result)
-            return
-        node.meta["val"] = tree_map_only(torch.Tensor, _alias, result)
-        several: Sequence[Any] = cast("Sequence[Any]", result) if isinstance(result, (tuple, list)) else ()
-        for index, part in enumerate(several):
-            if isinstance(part, torch.Tensor):
-                item = self.create_node("call_function", operator.getitem, (node, index), {})
-                item.meta["depends"] = depends
-                self._note(part, item)
-                self._snapshot(item, part)
-                self.memory.mark(part, depends)
+        self._keep(node, func, result, depends)
+        return result
 
-    def _note(self, tensor: torch.Tensor, node: torch.fx.Node) -> None:
-        node.meta["val"] = _alias(tensor)
-        self._nodes[id(tensor)] = node
-        self._layouts[_layout(tensor)] = node
-        self._whole.setdefault(storage_key(tensor), node)
-        self._held.append(tensor)  # so that neither its identity nor that of its memory is used again
-
-    def _snapshot(self, node: torch.fx.Node, tensor: torch.Tensor) -> None:
-        if not tensor.is_floating_point() and tensor.numel() <= LARGEST_SNAPSHOT:
-            node.meta["value"] = tensor.detach().clone()
+    def _keep(self, node: torch.fx.Node, func: Any, result: Any, depends: bool) -> None:
+        """Remember of results whether they depend on inputs, and their values where they are whole numbers."""
+        node.meta["depends"] = depends
+        unfinished = isinstance(result, torch.Tensor) and func.namespace == "rewright"
+        for tensor in tree_leaves(result):
+            if isinstance(tensor, torch.Tensor):
+                part = self.node(tensor)
+                part.meta["depends"] = depends
+                self.memory.mark(tensor, depends)
+                if not unfinished:
+                    _snapshot(part, tensor)
 
     def _unknown(self, tensor: torch.Tensor) -> torch.fx.Node:
         if isinstance(tensor, nn.Parameter) and tensor.requires_grad:
@@ -183,17 +154,13 @@ class Recorder(TorchDispatchMode):
             return self._constant(tensor)
         arguments = (known, list(tensor.shape), list(tensor.stride()), int(tensor.storage_offset()))
         node = self.create_node("call_function", _aten.as_strided.default, arguments, {})
-        self._note(tensor, node)
+        self.note(tensor, node)
         return node
 
     def _constant(self, tensor: torch.Tensor) -> torch.fx.Node:
-        """An attribute with the value of now; the program may overwrite the tensor later."""
-        name = f"constant_{len(self._held)}"
+        """A constant with the value of now; the program may overwrite the tensor later."""
         with torch.no_grad():
-            self.root.register_buffer(name, tensor.detach().clone())
-        node = self.create_node("get_attr", name, (), {})
-        self._note(tensor, node)
-        return node
+            return self.constant(tensor, tensor.detach().clone())
 
 
 def pinned_attribute(root: nn.Module, value: torch.Tensor) -> str:
@@ -203,8 +170,9 @@ def pinned_attribute(root: nn.Module, value: torch.Tensor) -> str:
     return name
 
 
-def _alias(tensor: torch.Tensor) -> torch.Tensor:
-    return tensor.detach()
+def _snapshot(node: torch.fx.Node, tensor: torch.Tensor) -> None:
+    if not tensor.is_floating_point() and tensor.numel() <= LARGEST_SNAPSHOT:
+        node.meta["value"] = tensor.detach().clone()
 
 
 def _layout(tensor: torch.Tensor) -> _Layout:

@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
-import torch.fx
 from torch._subclasses.fake_tensor import FakeTensor
 
 from rewright.frontends.torch.decompositions import library_decompositions
@@ -15,7 +14,7 @@ from rewright.frontends.torch.flexible import noting
 from rewright.frontends.torch.foreach import foreach_decompositions
 from rewright.frontends.torch.messages import capture_error
 from rewright.frontends.torch.run.memory import Memory
-from rewright.frontends.torch.run.recorder import Recorder
+from rewright.frontends.torch.run.recorder import RunRecorder
 from rewright.frontends.torch.run.routing import fix_reads
 from rewright.frontends.torch.run.watching import recording
 from rewright.frontends.torch.tensors import local, spec_of, version
@@ -59,16 +58,14 @@ class Running(Tracing):
     def run_real(self, groups: Groups, rank: int, memory: Memory) -> Trace:
         """Run once."""
         self._check_values()
-        recorder = Recorder(memory, {**foreach_decompositions(), **library_decompositions()})
+        recorder = RunRecorder(memory, {**foreach_decompositions(), **library_decompositions()})
         differentiates = self.backward or self._trains()
         with undisturbed(self.inputs), noting() as masks, torch.set_grad_enabled(differentiates):
             for value in self.inputs.values():
                 recorder.placeholder(local(value))
-            self._record(recorder)
-            outputs = [recorder.node(local(value)) for value in self.results.named.values()]
+            self._follow(recorder)
+            module = recorder.module([local(value) for value in self.results.named.values()])
             specs = {name: spec_of(value) for name, value in self.results.named.items()}
-        recorder.create_node("output", "output", (tuple(outputs),), {})
-        module = torch.fx.GraphModule(recorder.root, recorder.graph)
         inputs, assumed = fix_reads(module, recorder.reads, tuple(self.inputs), self.recorder.span)
         program = TracedProgram(module, inputs, tuple(self.results.named), self.recorder.span, groups(), rank, ran=True)
         known = {name: spec for name, spec in self.specs.items() if name in inputs}
@@ -76,7 +73,7 @@ class Running(Tracing):
         buffers = {name: digest_of(value) for name, value in self.buffers.items() if name in inputs}
         return Trace(program, known, specs, self._notes(), (*assumed, *masks), buffers, marks, log.entries())
 
-    def _record(self, recorder: Recorder) -> None:
+    def _follow(self, recorder: RunRecorder) -> None:
         """Run the program under the recorder and collect its results."""
         trained: Tensors = {n: p for n, p in self.parameters.items() if self.canonical[n] == n}
         trained |= {n: self.given[n] for n in self._differentiable()}

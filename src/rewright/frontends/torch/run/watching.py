@@ -15,7 +15,7 @@ import torch.distributed._functional_collectives as functional
 import torch.distributed.distributed_c10d as c10d
 from torch.overrides import TorchFunctionMode
 
-from rewright.frontends.torch.run.recorder import Recorder
+from rewright.frontends.torch.run.recorder import RunRecorder
 
 _tensor: Any = torch.Tensor
 _LOOKS = frozenset({_tensor.tolist, _tensor.numpy, _tensor.__array__})
@@ -32,7 +32,7 @@ _OBJECTS = (
 class Watcher(TorchFunctionMode):
     """Tells the recorder of values that are copied into Python."""
 
-    def __init__(self, recorder: Recorder) -> None:
+    def __init__(self, recorder: RunRecorder) -> None:
         super().__init__()
         self._recorder = recorder
 
@@ -46,14 +46,14 @@ class _Active(threading.local):
     """The recorder of this thread, while it records."""
 
     def __init__(self) -> None:
-        self.recorder: Recorder | None = None
+        self.recorder: RunRecorder | None = None
 
 
 _active = _Active()
 
 
 @contextmanager
-def recording(recorder: Recorder) -> Generator[None]:
+def recording(recorder: RunRecorder) -> Generator[None]:
     """Record what runs inside the block, on this thread."""
     _active.recorder = recorder
     try:

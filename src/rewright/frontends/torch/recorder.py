@@ -1,0 +1,202 @@
+"""A recorder under the dispatcher: every operator that runs becomes a node of a flat ATen graph.
+
+It sits below autograd, so that what ``backward`` runs is recorded as what the program itself runs is. Of the tensors
+only identities are looked at, and those that nobody announced are constants.
+"""
+
+from __future__ import annotations
+
+import inspect
+import operator
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cache
+from typing import Any, cast
+
+import torch
+import torch.fx
+from torch import nn
+from torch._ops import HigherOrderOperator, OpOverload
+from torch._subclasses.fake_tensor import FakeTensor
+from torch.fx._lazy_graph_module import _LazyGraphModule  # pyright: ignore[reportPrivateUsage]
+from torch.utils._python_dispatch import TorchDispatchMode, autograd_would_have_decomposed
+from torch.utils._pytree import tree_leaves
+
+from rewright.frontends.torch.messages import calling_line
+from rewright.ir.errors import CaptureError, UnsupportedOperator
+
+Replacement = Callable[..., Any]
+"""What runs instead of an operator, and is recorded; it may give ``NotImplemented``."""
+
+_aten: Any = torch.ops.aten
+_prim: Any = torch.ops.prim
+_KEYS: Any = torch._C.DispatchKey  # pyright: ignore[reportPrivateUsage]
+_ASKS = frozenset({_prim.device.default, _aten.size.default, _aten.stride.default, _aten.storage_offset.default})
+"""Operators that ask for what a tensor is, and compute nothing."""
+
+
+class Recorder(TorchDispatchMode):
+    """Notes operators in ``graph``, whose constants are attributes of ``root``."""
+
+    supports_higher_order_operators = True
+    kinds = frozenset({torch.Tensor, nn.Parameter, nn.Buffer, FakeTensor})
+    """Other classes of tensors are told in operators on these by their own dispatch."""
+
+    def __init__(self, replacements: Mapping[Any, Replacement]) -> None:
+        TorchDispatchMode.__init__(self)  # pyright: ignore[reportUnknownMemberType]
+        self.graph = torch.fx.Graph()
+        self.root = nn.Module()
+        self._given = replacements
+        self._replacements: dict[Any, Replacement | None] = {}
+        self._nodes: dict[int, torch.fx.Node] = {}
+        self._held: list[torch.Tensor] = []
+
+    def create_node(self, *args: Any, **kwargs: Any) -> torch.fx.Node:
+        """Add a node to the graph: the one place where nodes are made."""
+        return self.graph.create_node(*args, **kwargs)
+
+    def placeholder(self, tensor: torch.Tensor) -> None:
+        """Announce an input of the program."""
+        self.note(tensor, self.create_node("placeholder", f"input_{len(self._held)}", (), {}))
+
+    def node(self, tensor: torch.Tensor) -> torch.fx.Node:
+        """The node that holds a tensor's value; one that was never seen is a constant."""
+        return self.known(tensor) or self.constant(tensor, tensor)
+
+    def known(self, tensor: torch.Tensor) -> torch.fx.Node | None:
+        """The node that holds a tensor's value, if one does."""
+        return self._nodes.get(id(tensor))
+
+    def note(self, tensor: torch.Tensor, node: torch.fx.Node) -> None:
+        """Note that a node holds a tensor's value."""
+        node.meta["val"] = tensor
+        self._nodes[id(tensor)] = node
+        self._held.append(tensor)  # so that its identity is not used again
+
+    def constant(self, tensor: torch.Tensor, value: torch.Tensor) -> torch.fx.Node:
+        """A node for a tensor that has a value of its own."""
+        name = f"constant_{len(self._held)}"
+        setattr(self.root, name, value)
+        node = self.create_node("get_attr", name, (), {})
+        self.note(tensor, node)
+        return node
+
+    def module(self, outputs: Sequence[torch.Tensor]) -> torch.fx.GraphModule:
+        """What was recorded, with these results."""
+        self.create_node("output", "output", (tuple([self.node(value) for value in outputs]),), {})
+        return _LazyGraphModule(self.root, self.graph)
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if not self.kinds.issuperset(types):
+            return NotImplemented
+        kwargs = kwargs or {}
+        if func in _ASKS:
+            return func(*args, **kwargs)
+        replacement = self.replacement(func, args)
+        if replacement is not None:
+            with self:
+                result = replacement(*args, **kwargs)
+            if result is not NotImplemented:
+                return result
+        return self.record(_FRESH.get(func, func), args, kwargs)
+
+    def replacement(self, func: Any, args: Sequence[Any]) -> Replacement | None:
+        """What to run instead of an operator, if anything."""
+        if func not in self._replacements:
+            self._replacements[func] = self._given.get(func) or _definition(func)
+        found = self._replacements[func]
+        if found is None or func in self._given or isinstance(func, HigherOrderOperator):
+            return found
+        return found if autograd_would_have_decomposed(func, tree_leaves(args)) else None
+
+    def record(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """Run an operator, and note it."""
+        if _view(func) is not None:
+            self.node(args[0]).meta["val"] = args[0].detach()  # as it is before
+            result = func(*args, **kwargs)
+        else:
+            with _keeping_sizes(func, (args, kwargs)):
+                result = func(*args, **kwargs)
+        if not _is_number(result):
+            self.add(func, args, kwargs, result)
+        return result
+
+    def add(self, func: Any, args: Any, kwargs: Any, result: Any) -> torch.fx.Node:
+        """A node for an operator that ran, and one for each of several results."""
+        inputs = tuple([self._argument(x) for x in args])
+        options = {name: self._argument(x) for name, x in kwargs.items()}
+        node = self.create_node("call_function", _view(func) or func, inputs, options)
+        self._results(node, result)
+        return node
+
+    def _results(self, node: torch.fx.Node, result: Any) -> None:
+        if isinstance(result, torch.Tensor):
+            self.note(result, node)
+            return
+        node.meta["val"] = result
+        several = cast("Sequence[Any]", result) if isinstance(result, (tuple, list)) else ()
+        for index, part in enumerate(several):
+            if isinstance(part, (torch.Tensor, tuple, list)):
+                self._results(self.create_node("call_function", operator.getitem, (node, index), {}), part)
+
+    def _argument(self, value: Any) -> Any:
+        if isinstance(value, torch.Tensor):
+            return self.node(value)
+        if isinstance(value, (list, tuple)):
+            items = [self._argument(item) for item in cast("Sequence[Any]", value)]
+            return items if isinstance(value, list) else tuple(items)
+        return value
+
+
+@cache
+def _view(func: Any) -> Any:
+    """The view that an operator makes of the tensor that it is given, as ``t`` for ``t_``: no other alias sees it."""
+    if not is_operator(func) or torch.Tag.inplace_view not in func.tags:
+        return None
+    packet, _, overload = str(func).removeprefix("aten.").partition(".")
+    found = getattr(getattr(_aten, packet.removesuffix("_"), None), _OVERLOADS.get(packet, overload), None)
+    return found if found is not None and found._schema.returns[0].alias_info is not None else None
+
+
+def is_operator(func: Any) -> bool:
+    """Whether it is an operator with a schema, and no function of functions."""
+    return isinstance(func, OpOverload)
+
+
+def _is_number(result: object) -> bool:
+    return isinstance(result, (bool, int, float, complex, torch.SymInt, torch.SymFloat, torch.SymBool))
+
+
+@contextmanager
+def _keeping_sizes(func: Any, operands: object) -> Generator[None]:
+    """Raises CaptureError where an operator changes the size of what it writes to, which nodes before it have."""
+    writes = is_operator(func) and func._schema.is_mutable
+    before = [(x, x.shape) for x in tree_leaves(operands) if isinstance(x, torch.Tensor)] if writes else []
+    yield
+    for tensor, shape in before:
+        if tensor.shape != shape:
+            line = calling_line(inspect.currentframe()) or "an unknown line"
+            advice = "give it a tensor of the size of its result"
+            raise CaptureError(f"{func} at {line} changes the size of a tensor that it writes to; {advice}")
+
+
+_OVERLOADS = {"transpose_": "int"}
+"""How views are told from others of the same name, where that is not as their forms in place are."""
+_FRESH: dict[Any, Any] = {_aten.lift_fresh.default: _aten.lift_fresh_copy.default}
+"""What makes a tensor of the program of a constant: a copy, which the program may write to."""
+
+
+def _definition(func: Any) -> Replacement | None:
+    """What an operator that is defined by others does with them."""
+    if func is torch.ops.higher_order.cond:
+        return _choose
+    if isinstance(func, HigherOrderOperator):
+        dense = func.py_kernels.get(_KEYS.CompositeExplicitAutograd)
+        if dense is None:
+            raise UnsupportedOperator(f"{func} has no definition by other operators; write it with those")
+        return dense
+    return func.decompose if func.has_kernel_for_dispatch_key(_KEYS.CompositeImplicitAutograd) else None
+
+
+def _choose(condition: Any, first: Callable[..., Any], second: Callable[..., Any], operands: Sequence[Any]) -> Any:
+    return (first if condition else second)(*operands)
