@@ -23,6 +23,7 @@ from torch.utils._python_dispatch import TorchDispatchMode, autograd_would_have_
 from torch.utils._pytree import tree_leaves
 
 from rewright.frontends.torch.messages import calling_line
+from rewright.frontends.torch.remembering import Memory
 from rewright.ir.errors import CaptureError, UnsupportedOperator
 
 Replacement = Callable[..., Any]
@@ -42,11 +43,12 @@ class Recorder(TorchDispatchMode):
     kinds = frozenset({torch.Tensor, nn.Parameter, nn.Buffer, FakeTensor})
     """Other classes of tensors are told in operators on these by their own dispatch."""
 
-    def __init__(self, replacements: Mapping[Any, Replacement]) -> None:
+    def __init__(self, replacements: Mapping[Any, Replacement], memory: Memory | None = None) -> None:
         TorchDispatchMode.__init__(self)  # pyright: ignore[reportUnknownMemberType]
         self.graph = torch.fx.Graph()
         self.root = nn.Module()
         self._given = replacements
+        self._run = _run if memory is None else memory.run
         self._replacements: dict[Any, Replacement | None] = {}
         self._nodes: dict[int, torch.fx.Node] = {}
         self._held: list[torch.Tensor] = []
@@ -111,12 +113,14 @@ class Recorder(TorchDispatchMode):
 
     def record(self, func: Any, args: Any, kwargs: Any) -> Any:
         """Run an operator, and note it."""
-        if _view(func) is not None:
-            self.node(args[0]).meta["val"] = args[0].detach()  # as it is before
-            result = func(*args, **kwargs)
-        else:
+        if not _writes(func):
+            result = self._run(func, args, kwargs)
+        elif _view(func) is None:
             with _keeping_sizes(func, (args, kwargs)):
                 result = func(*args, **kwargs)
+        else:
+            self.node(args[0]).meta["val"] = args[0].detach()  # as it is before
+            result = func(*args, **kwargs)
         if not _is_number(result):
             self.add(func, args, kwargs, result)
         return result
@@ -163,6 +167,11 @@ def is_operator(func: Any) -> bool:
     return isinstance(func, OpOverload)
 
 
+@cache
+def _writes(func: Any) -> bool:
+    return is_operator(func) and func._schema.is_mutable
+
+
 def _is_number(result: object) -> bool:
     return isinstance(result, (bool, int, float, complex, torch.SymInt, torch.SymFloat, torch.SymBool))
 
@@ -170,8 +179,7 @@ def _is_number(result: object) -> bool:
 @contextmanager
 def _keeping_sizes(func: Any, operands: object) -> Generator[None]:
     """Raises CaptureError where an operator changes the size of what it writes to, which nodes before it have."""
-    writes = is_operator(func) and func._schema.is_mutable
-    before = [(x, x.shape) for x in tree_leaves(operands) if isinstance(x, torch.Tensor)] if writes else []
+    before = [(x, x.shape) for x in tree_leaves(operands) if isinstance(x, torch.Tensor)]
     yield
     for tensor, shape in before:
         if tensor.shape != shape:
@@ -196,6 +204,10 @@ def _definition(func: Any) -> Replacement | None:
             raise UnsupportedOperator(f"{func} has no definition by other operators; write it with those")
         return dense
     return func.decompose if func.has_kernel_for_dispatch_key(_KEYS.CompositeImplicitAutograd) else None
+
+
+def _run(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    return func(*args, **kwargs)
 
 
 def _choose(condition: Any, first: Callable[..., Any], second: Callable[..., Any], operands: Sequence[Any]) -> Any:

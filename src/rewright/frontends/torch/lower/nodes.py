@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Any, cast
 
 import torch
@@ -16,8 +17,12 @@ def schema(node: torch.fx.Node) -> Any:
 
 def operator_name(node: torch.fx.Node) -> str:
     """``aten.add.Tensor``; the plain name of a function that is no ATen overload."""
-    target: Any = node.target
-    if schema(node) is not None:
+    return _name(node.target)
+
+
+@cache
+def _name(target: Any) -> str:
+    if getattr(target, "_schema", None) is not None:
         return str(target)
     return getattr(target, "_name", None) or getattr(target, "__name__", None) or str(target)
 

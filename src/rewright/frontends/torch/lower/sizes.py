@@ -80,7 +80,7 @@ def _not_polynomial(expression: Any) -> UnsupportedOperator:
 
 def shape_of(tensor: torch.Tensor) -> Shape:
     """The shape of a (fake) tensor."""
-    return tuple(dim_of(size) for size in tensor.shape)
+    return tuple([size if type(size) is int else dim_of(size) for size in tensor.shape])
 
 
 def type_of(tensor: torch.Tensor) -> TensorType:

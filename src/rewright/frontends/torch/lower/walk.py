@@ -150,9 +150,8 @@ class Walk:
         if call.operator in _INLINED:
             place = _INLINED[call.operator]
             return self._inline(arguments[place], arguments[place + 1 :])
-        tensors = [x for x in pytree.tree_leaves((arguments, keywords)) if isinstance(x, Tensor)]
         if not is_known(call.operator) or _reads_more(call):
-            return self._decompose(call, tensors)
+            return self._decompose(call, _tensors((arguments, keywords)))
         try:
             result = self.lowering.lower(call, arguments, keywords)
             self.lowering.check(call, result)
@@ -160,7 +159,7 @@ class Walk:
             is_view = call.operator in tables.VIEWS  # what a decomposition gives may be none
             if (is_view or self.opaque) and not isinstance(error, NotCovered):
                 raise
-            return self._otherwise(call, tensors, error)
+            return self._otherwise(call, _tensors((arguments, keywords)), error)
         return self._communicate(call, arguments, result)
 
     def _otherwise(self, call: FxCall, tensors: list[Tensor], error: RewrightError) -> Any:
@@ -214,6 +213,10 @@ class Walk:
         result = inner.run(module, arguments)
         self.asserted += inner.asserted
         return tuple(cast("list[Any]", result)) if isinstance(result, list) else result
+
+
+def _tensors(operands: object) -> list[Tensor]:
+    return [x for x in pytree.tree_leaves(operands) if isinstance(x, Tensor)]
 
 
 def _reads_more(call: FxCall) -> bool:
