@@ -9,10 +9,12 @@ from __future__ import annotations
 import argparse
 import importlib
 import math
+import runpy
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import SimpleNamespace
 from typing import Any
 from unittest import mock
@@ -28,6 +30,7 @@ from rewright.cli.starting.reading import Repository
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 from rewright.ir.placement import RankProgram
+from rewright.refine.verdict import Verdict
 
 COLUMNS = ["model", "backend", "mesh", "nodes of all ranks", "status", "evidence", "outputs", "capture s"]
 COLUMNS += ["prove and audit s", "reason"]
@@ -239,16 +242,40 @@ def rows(names: Sequence[str]) -> Iterator[list[object]]:
             yield row(training)
 
 
-def begun() -> str:
-    """What becomes of the file that ``rewright init`` writes for torchtitan, as it is."""
-    scope: dict[str, Any] = {}
-    exec(begin(Repository(Path()), "torchtitan", "").claims, scope)
-    verdict = rw.refine(*scope["programs"](), scope["RELATIONS"], scope["EXPECTED"], audit=True)
-    return f"{verdict.status}, {verdict.evidence}, {len(verdict.relation)} outputs"
+COUNT, SUM = "valid = (labels", "            valid = titan("
+"""How lines begin: the count of a rank's own labels, and the sum over the ranks, which a condition stands before."""
+REPAIR = """        if meshes is not None:
+            valid = torch.distributed._functional_collectives.all_reduce(valid, "sum", meshes.get_mesh("batch"))"""
+
+
+def begun() -> Iterator[str]:
+    """What becomes of the file that ``rewright init`` writes: as it is, with a bug, and with the repair of that."""
+    lines = begin(Repository(Path()), "torchtitan", "").claims.splitlines()
+    verdict = verdict_of(lines)
+    yield f"as it is: {verdict.status}, {verdict.evidence}, {len(verdict.relation)} outputs"
+    place = next(number for number, line in enumerate(lines) if line.startswith(SUM))
+    del lines[place - 1 : place + 1]
+    found = verdict_of(lines).findings[0]
+    yield f"with labels counted on each rank: {found.message}; {found.suggestion}"
+    counts = next(number for number, line in enumerate(lines) if line.strip().startswith(COUNT))
+    assert found.suggestion == f"insert all_reduce over shard after claims.py:{counts + 1}", found.suggestion
+    verdict = verdict_of([*lines[: counts + 1], *REPAIR.splitlines(), *lines[counts + 1 :]])
+    yield f"with that line: {verdict.status}, {verdict.evidence}, {len(verdict.relation)} outputs"
+
+
+def verdict_of(lines: Sequence[str]) -> Verdict:
+    """The verdict on a file of claims."""
+    with TemporaryDirectory() as folder:
+        file = Path(folder, "claims.py")
+        file.write_text("\n".join(lines))
+        scope = runpy.run_path(str(file))
+        return rw.refine(*scope["programs"](), scope["RELATIONS"], scope["EXPECTED"], audit=True)
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", choices=[*FAMILIES, []], default=[])
     print_table(COLUMNS, rows(parser.parse_args().names))
-    print(f"\nthe file of rewright init: {begun()}")
+    print("\nthe file of rewright init")
+    for line in begun():
+        print(f"- {line}")

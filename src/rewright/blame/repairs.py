@@ -24,7 +24,7 @@ from rewright.blame.editing import (
 from rewright.blame.slips import compared, moved_constants, moved_slices, reordered
 from rewright.blame.wording import describe_node
 from rewright.ir.graph import Graph, Node
-from rewright.ir.operator import Operator
+from rewright.ir.operator import Operator, call_operator
 from rewright.ir.placement import Mesh, RankProgram
 from rewright.ops.collectives import Groups
 
@@ -39,6 +39,8 @@ class Repair:
     """Where it was made and how, so that it can be made at other places too."""
 
 
+_INSIDE = " inside of "
+"""Says that a line has to be taken apart for an edit; what only adds a line is better."""
 _Key = tuple[tuple[tuple[int, int], ...], int]
 """A site, and a number: the same edit of programs that differ in sizes only has the same key."""
 
@@ -82,6 +84,7 @@ def confirm_repairs(
 
 
 def _proposals(program: RankProgram, site: Mapping[int, int]) -> Iterator[tuple[_Key, Edit]]:
+    inside: list[tuple[_Key, Edit]] = []
     for near in _neighbourhood(program, dict(site)):
         rank = min(near)
         node = program.graphs[rank].nodes[near[rank]]
@@ -91,7 +94,12 @@ def _proposals(program: RankProgram, site: Mapping[int, int]) -> Iterator[tuple[
         if node.type.dtype.is_integer and all(_is_constant(program, r, p) for r, p in near.items()):
             edits.extend(moved_constants(program, near))
         for number, edit in enumerate(edits):
-            yield (tuple(near.items()), number), edit
+            proposal = (tuple(near.items()), number), edit
+            if _INSIDE in edit.text:
+                inside.append(proposal)
+            else:
+                yield proposal
+    yield from inside
 
 
 def _is_constant(program: RankProgram, rank: int, position: int) -> bool:
@@ -131,8 +139,8 @@ def _edits(program: RankProgram, rank: int, node: Node) -> Iterator[NamedReplace
     if isinstance(node.op, ops.Collective):
         yield from _at_collective(program, rank, node)
         yield from _bias_after(program.graphs[rank], node)
-    elif is_real:
-        yield from _insertions(program.mesh, node)
+    elif is_real or isinstance(node.op, ops.Reduce):  # a count is whole
+        yield from _insertions(program.mesh, node, _after(program.graphs[rank], node))
     if is_real and not is_scaling and not isinstance(node.op, ops.Input):
         yield from _scalings(program.mesh, node)
 
@@ -187,15 +195,25 @@ def _bias_after(graph: Graph, node: Node) -> Iterator[NamedReplacement]:
         yield f"add the {which} term of {total.span} after the all_reduce at {node.span}", build
 
 
-def _insertions(mesh: Mesh, node: Node) -> Iterator[NamedReplacement]:
+def _after(graph: Graph, node: Node) -> str:
+    """Where a node's result is there to be changed: after its line, or inside of it where that line reads it."""
+    end = node.span.file, node.span.line
+    readers = (n for n in graph.nodes if any(graph.nodes[operand] is node for operand in n.operands))
+    is_inside = any((reader.span.file, reader.span.line) == end for reader in readers)
+    return f"after the {call_operator(node.op)}{_INSIDE}{node.span}" if is_inside else f"after {node.span}"
+
+
+def _insertions(mesh: Mesh, node: Node, where: str) -> Iterator[NamedReplacement]:
     kinds = ("maximum",) if isinstance(node.op, ops.Reduce) and node.op.kind == "maximum" else ("sum",)
     for axis, groups in groups_over(mesh):
         for kind in kinds:
             what = "all_reduce" if kind == "sum" else f"all_reduce({kind})"
-            yield f"insert {what} over {axis} after {node.span}", _followed_by(ops.AllReduce(kind, groups))
+            yield f"insert {what} over {axis} {where}", _followed_by(ops.AllReduce(kind, groups))
+    if not node.type.dtype.is_float:
+        return
     for axis, groups in groups_over(mesh):
         for dimension in range(node.type.rank):
-            what = f"over {axis} along axis {dimension} after {node.span}"
+            what = f"over {axis} along axis {dimension} {where}"
             yield f"insert all_gather {what}", _followed_by(ops.AllGather(dimension, groups))
             yield f"insert reduce_scatter {what}", _followed_by(ops.ReduceScatter("sum", dimension, groups))
 
