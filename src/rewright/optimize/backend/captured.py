@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +11,7 @@ import torch
 from rewright.frontends.torch.capture import capture
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
-from rewright.optimize.backend.plain import Plain, plain_graph
+from rewright.optimize.backend.plain import Plain, is_flexible, plain_graph
 from rewright.optimize.backend.returned import Returned, returned_by
 from rewright.optimize.calls.dispatch import CAPTURING
 from rewright.optimize.calls.results import UPDATED
@@ -26,6 +26,10 @@ class Captured:
     returned: Returned
     graph: Graph | None
     """None where it computes nothing."""
+    program: torch.fx.GraphModule
+    """What PyTorch runs in place of kernels: the graph itself, or where it draws or has symbols, the plain one."""
+    arguments: tuple[Any, ...]
+    """Its arguments."""
 
     @staticmethod
     def of(module: torch.fx.GraphModule, arguments: Sequence[Any]) -> Captured:
@@ -33,13 +37,19 @@ class Captured:
         plain = plain_graph(module, arguments)
         examples = plain.examples(arguments)
         returned = returned_by(plain, examples)
+        own = not plain.draws and not is_flexible(module)
+        program, given = (module, tuple(arguments)) if own else (plain.module, tuple(examples))
         if not returned.computed:
-            return Captured(plain, examples, returned, None)
+            return Captured(plain, examples, returned, None, program, given)
         with CAPTURING:
             graph = capture(returned.module, examples, guards_queries=True, opaque=True)
         if any(name.startswith(UPDATED) for name in graph.outputs):
             raise RewrightError("it writes to its arguments")
-        return Captured(plain, examples, returned, graph)
+        return Captured(plain, examples, returned, graph, program, given)
+
+    def call(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """What computes the program, called as the graph that was captured."""
+        return self.plain.call(function) if self.program is self.plain.module else function
 
     @property
     def given(self) -> dict[str, torch.Tensor]:

@@ -75,12 +75,11 @@ class Fastest:
 
     def call(self, captured: Captured) -> Call:
         """What is called with the arguments of the graph that was captured."""
-        plain = captured.plain
         if self.runs == OURS:
-            return plain.call(self.kernels(captured))
+            return captured.plain.call(self.kernels(captured))
         if self.runs == "eager":
-            return plain.call(plain.module.forward)
-        return plain.call(self.compiled or by_inductor(plain.module, captured.examples))
+            return captured.call(captured.program.forward)
+        return captured.call(self.compiled or by_inductor(captured.program, captured.arguments))
 
     def kernels(self, captured: Captured) -> Kernels:
         """The kernels, called with the tensors of the graph that was captured."""
@@ -114,7 +113,7 @@ def _time(asked: Request, captured: Captured, found: Optimized, graph: Graph) ->
     if not isinstance(runner, (Runner, FlexibleRunner)):
         return
     device = targets.device_of(asked.target, captured.examples)
-    example = Example(graph, captured.plain.module, tuple(captured.examples), {}, captured.given, device)
+    example = Example(graph, captured.program, captured.arguments, {}, captured.given, device)
 
     def call(chosen: Run) -> Sequence[Any]:
         return Fastest(OURS, found, chosen).kernels(captured)(*captured.examples)
