@@ -113,6 +113,22 @@ def test_kernels_that_take_sizes_are_planned_once(
     assert "left to" not in caplog.text and "planned again" not in caplog.text
 
 
+def test_a_graph_without_a_proof_is_not_captured_again(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def once() -> torch.Tensor:
+        torch._dynamo.reset()
+        options = {"target": "cpu", "floor": False, "verify": False, "budget": 0.0}
+        with torch.no_grad():
+            return torch.compile(program, backend=backend, options=options, dynamic=False)(normal(4, 6), normal(6, 8))
+
+    first = once()
+    assert "the plan is not proved" in caplog.text
+    monkeypatch.setattr(Captured, "of", refuse)
+    torch.testing.assert_close(once(), first)
+    assert "(so it was in an earlier process)" in caplog.text and "planned again" not in caplog.text
+
+
 @pytest.mark.parametrize("runs", ["eager", "inductor"])
 def test_a_graph_that_pytorch_runs_faster_is_not_captured_again(
     runs: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 from torch.utils._python_dispatch import _disable_current_modes  # pyright: ignore[reportPrivateUsage]
@@ -28,6 +28,7 @@ MOST_WIDTHS = 4
 """For so many widths of rows it gets kernels for all other sizes."""
 MOST_FITTED = 64
 """For so many tuples of sizes what calls the kernels for all of them is kept."""
+_WHY = "why there are no kernels"
 Call = Callable[..., Sequence[Any]]
 
 
@@ -126,26 +127,31 @@ class GraphCalls:
     def _by_kernels(self, arguments: Sequence[Any]) -> Call:
         """What is fastest, or where there are no kernels, what Inductor makes of the graph.
 
-        Where PyTorch was faster in an earlier process, the graph is not captured again. One that draws numbers is: what
-        draws them is not left to Inductor, whose numbers are others.
+        Where PyTorch was faster in an earlier process, or kernels were not proved, the graph is not captured again. One
+        that draws numbers is: what draws them is not left to Inductor, whose numbers are others.
         """
         from rewright.optimize.backend.captured import Captured  # with the first graph that is called
         from rewright.optimize.backend.kernels import find_fastest
 
         known = self._known(arguments)
-        if (runs := known.recall()) in PEERS:
+        runs = known.recall()
+        if isinstance(runs, dict):
+            self._left(f"{cast('dict[str, Any]', runs).get(_WHY)} (so it was in an earlier process)")
+            return by_inductor(self.module, arguments)
+        if runs in PEERS:
             _LOG.info("%s: %s runs, as in an earlier process", self.kind, runs)
             self.fastest = runs
             return self.module.forward if runs == "eager" else by_inductor(self.module, arguments)
         try:
             captured = Captured.of(self.module, arguments)
             fastest = find_fastest(captured, captured.graph, self.kind, self.options)
-            why = fastest.why
-            if not why:
+            if not (why := fastest.why):
                 self.fastest = self.fastest if fastest.runs == OURS else fastest.runs
                 if fastest.runs != OURS and not captured.plain.draws:
                     known.keep(fastest.runs)
                 return fastest.call(captured)
+            if fastest.lasting and not captured.plain.draws:
+                known.keep({_WHY: why})
         except Exception as error:
             why = said(error)
         self._left(why)

@@ -72,6 +72,8 @@ class Fastest:
     compiled: Call | None = None
     """The graph by Inductor, at the sizes that it was timed at."""
     why: str = ""
+    lasting: bool = False
+    """Whether a later process would find out the same: there is nothing to fuse, or no proof."""
 
     def call(self, captured: Captured) -> Call:
         """What is called with the arguments of the graph that was captured."""
@@ -98,7 +100,8 @@ def find_fastest(captured: Captured, graph: Graph | None, kind: str, options: Ma
     asked = request(graph, kwargs=captured.given, **options)
     found = replace(asked, times=partial(_time, asked, captured)).optimized()
     if found.runner is None:
-        return Fastest("eager", why=found.reason)
+        lasting = found.plan is not None and (not found.plan.kernels or found.trust.evidence != "proved")
+        return Fastest("eager", why=found.reason, lasting=lasting)
     _LOG.info("%s: %d kernels, %s%s", kind, found.counts[0], found.status, found.left_out)
     if found.timings:
         _LOG.info("%s: %s", kind, found.timings[0])
