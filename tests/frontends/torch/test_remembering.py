@@ -5,7 +5,7 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 
 from rewright.frontends.torch.recorder import Recorder
-from rewright.frontends.torch.remembering import Memory
+from rewright.frontends.torch.remembering import KnownResults
 
 aten = torch.ops.aten
 CALLS = {
@@ -52,7 +52,7 @@ def test_a_result_is_as_pytorch_finds_it(name, kind):
     if name == "normal" and kind == "whole":
         return  # PyTorch refuses it
     mode = FakeTensorMode()
-    memory = Memory(mode)
+    known = KnownResults(mode)
     with mode:
         values = [make() for make in INPUTS.values()] + [INPUTS[kind]()]
     for value in values:  # all kinds before, so that one is not taken for another
@@ -63,7 +63,7 @@ def test_a_result_is_as_pytorch_finds_it(name, kind):
         except (RuntimeError, ValueError):
             continue
         with mode:
-            found = [memory.run(func, args, {}) for _ in range(3)]
+            found = [known.run(func, args, {}) for _ in range(3)]
         assert [described(result, value) for result in found] == [described(wanted, value)] * 3
         assert all(isinstance(leaf, FakeTensor) for result in found for leaf in leaves(result))
 
@@ -72,9 +72,9 @@ def test_results_are_tensors_of_their_own():
     mode = FakeTensorMode()
     with mode:
         x = torch.empty(3)
-    memory = Memory(mode)
+    known = KnownResults(mode)
     with mode:
-        first, second, third = (memory.run(aten.neg.default, (x,), {}) for _ in range(3))
+        first, second, third = (known.run(aten.neg.default, (x,), {}) for _ in range(3))
     assert len({value.untyped_storage()._cdata for value in (first, second, third)}) == 3
 
 
@@ -82,9 +82,9 @@ def test_numbers_differ_by_their_type():
     mode = FakeTensorMode()
     with mode:
         x = torch.empty(3, dtype=torch.int64)
-    memory = Memory(mode)
+    known = KnownResults(mode)
     with mode:
-        found = [memory.run(aten.mul.Scalar, (x, by), {}).dtype for by in (1, 1, 1.0, 1.0, True, True)]
+        found = [known.run(aten.mul.Scalar, (x, by), {}).dtype for by in (1, 1, 1.0, 1.0, True, True)]
     assert found == [torch.int64, torch.int64, torch.float32, torch.float32, torch.int64, torch.int64]
 
 
@@ -92,7 +92,7 @@ def test_a_remembered_view_takes_part_in_gradients():
     mode = FakeTensorMode()
     with mode:
         x = torch.empty(2, 3, requires_grad=True)
-    recorder = Recorder({}, Memory(mode))
+    recorder = Recorder({}, KnownResults(mode))
     recorder.placeholder(x)
     with mode, recorder:
         for _ in range(3):

@@ -23,7 +23,7 @@ from torch.utils._python_dispatch import TorchDispatchMode, autograd_would_have_
 from torch.utils._pytree import tree_leaves
 
 from rewright.frontends.torch.messages import calling_line
-from rewright.frontends.torch.remembering import Memory
+from rewright.frontends.torch.remembering import KnownResults
 from rewright.ir.errors import CaptureError, UnsupportedOperator
 
 Replacement = Callable[..., Any]
@@ -43,12 +43,12 @@ class Recorder(TorchDispatchMode):
     kinds = frozenset({torch.Tensor, nn.Parameter, nn.Buffer, FakeTensor})
     """Other classes of tensors are told in operators on these by their own dispatch."""
 
-    def __init__(self, replacements: Mapping[Any, Replacement], memory: Memory | None = None) -> None:
+    def __init__(self, replacements: Mapping[Any, Replacement], known: KnownResults | None = None) -> None:
         TorchDispatchMode.__init__(self)  # pyright: ignore[reportUnknownMemberType]
         self.graph = torch.fx.Graph()
         self.root = nn.Module()
         self._given = replacements
-        self._run = _run if memory is None else memory.run
+        self._run = _run if known is None else known.run
         self._replacements: dict[Any, Replacement | None] = {}
         self._nodes: dict[int, torch.fx.Node] = {}
         self._held: list[torch.Tensor] = []

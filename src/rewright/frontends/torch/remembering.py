@@ -16,9 +16,8 @@ from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 
 Key = tuple[Any, ...]
 _LAST = (torch.Tag.data_dependent_output, torch.Tag.dynamic_output_shape, torch.Tag.inplace_view)
-_PLAIN: Any = (
-    *(int, float, complex, bool, str, type(None)),
-    *(torch.dtype, torch.device, torch.layout, torch.memory_format),
+_PLAIN = frozenset(
+    {int, float, complex, bool, str, type(None), torch.dtype, torch.device, torch.layout, torch.memory_format}
 )
 _C: Any = torch._C  # pyright: ignore[reportPrivateUsage]
 
@@ -61,7 +60,7 @@ class Results:
         return made[0] if self.kind is None else self.kind(made)
 
 
-class Memory:
+class KnownResults:
     """Runs operators on fake tensors of one mode, whose sizes are numbers."""
 
     def __init__(self, mode: FakeTensorMode) -> None:

@@ -52,7 +52,7 @@ from rewright.frontends.torch.optimizers import Optimizers
 from rewright.frontends.torch.overwriting import NotingOverwriting
 from rewright.frontends.torch.owners import Owners, first_names
 from rewright.frontends.torch.recorder import Recorder
-from rewright.frontends.torch.remembering import Memory
+from rewright.frontends.torch.remembering import KnownResults
 from rewright.frontends.torch.replicated import notes_of
 from rewright.frontends.torch.spans import SourceRecorder
 from rewright.frontends.torch.tensors import from_local, local, parameter_like, spec_of, stand_in, version
@@ -257,7 +257,7 @@ class Tracing:
         """What the program does with these values in place of its inputs: exchange, call, differentiate."""
         own = complexes.decompositions(opaque=self.opaque)
         table = {**foreach_decompositions(), **library_decompositions(), **own, **TRACED}
-        recorder = Recorder(table, None if mode.shape_env else Memory(mode))
+        recorder = Recorder(table, None if mode.shape_env else KnownResults(mode))
         for value in values:
             recorder.placeholder(value)
         spans = self.recorder.record(recorder, self.owners.named_modules())
