@@ -179,7 +179,8 @@ def _is_number(result: object) -> bool:
 @contextmanager
 def _keeping_sizes(func: Any, operands: object) -> Generator[None]:
     """Raises CaptureError where an operator changes the size of what it writes to, which nodes before it have."""
-    before = [(x, x.shape) for x in tree_leaves(operands) if isinstance(x, torch.Tensor)]
+    is_named = func.overloadpacket is not _aten.set_  # what sets all of a tensor has no lowering
+    before = [(x, x.shape) for x in tree_leaves(operands) if isinstance(x, torch.Tensor)] if is_named else []
     yield
     for tensor, shape in before:
         if tensor.shape != shape:

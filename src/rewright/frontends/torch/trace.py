@@ -20,6 +20,7 @@ from unittest import mock
 import torch
 import torch.fx
 from torch import nn
+from torch._dispatch.python import enable_python_dispatcher
 from torch._subclasses.fake_tensor import FakeTensorMode, unset_fake_temporarily
 from torch.fx.experimental.proxy_tensor import disable_autocast_cache
 
@@ -261,7 +262,8 @@ class Tracing:
         for value in values:
             recorder.placeholder(value)
         spans = self.recorder.record(recorder, self.owners.named_modules())
-        with undecided_sizes(), disable_autocast_cache(), mode, recorder, spans:
+        symbolic = nullcontext() if mode.shape_env is None else enable_python_dispatcher()
+        with undecided_sizes(), disable_autocast_cache(), symbolic, mode, recorder, spans:
             return recorder.module(self._exchange(values))
 
     def _exchange(self, values: list[torch.Tensor]) -> list[torch.Tensor]:
