@@ -86,6 +86,31 @@ def test_only_the_tensor_itself_is_turned_in_place():
         np.testing.assert_allclose(value, wanted.numpy(), rtol=1e-6)
 
 
+def given_other_memory(x):
+    value = x * 1
+    part, view = value[:], value.view(2)
+    value.data = x + 5
+    view.add_(1)
+    return part * 1, value * 2
+
+
+def given_a_part(x):
+    both = torch.cat([x, x])
+    value, whole = both[:2], both[:]
+    value.data = both[1:3]
+    value.mul_(3)
+    return whole * 1, value * 1
+
+
+@pytest.mark.parametrize("run_once", [False, True])
+@pytest.mark.parametrize("program", [given_other_memory, given_a_part])
+def test_data_gives_a_tensor_the_memory_of_another(program, run_once):
+    x = torch.tensor([0.3, -1.2])
+    graph = rw.capture(program, (x.clone(),), run=run_once, validate=False)
+    for value, wanted in zip(run(graph, {"x": x.numpy()}).values(), program(x), strict=True):
+        np.testing.assert_allclose(value, wanted.numpy(), rtol=1e-6)
+
+
 def test_a_branch_on_a_value_is_named():
     def program(x):
         return torch.cond(x.sum() > 0, lambda a: a + 1, lambda a: a - 1, (x,))

@@ -78,8 +78,8 @@ class NotingOverwriting(TorchDispatchMode):
         return super().__enter__()
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if func is _DEVICE and isinstance(args[0], FakeTensor):  # of which programs ask often
-            return args[0].fake_device
+        if func is _DEVICE and isinstance(args[0], FakeTensor) and not args[0].fake_mode.in_kernel_invocation:
+            return args[0].fake_device  # programs ask often
         if running.every and not running.is_own and is_operator(func) and func._schema.is_mutable:
             names = (argument.name for argument in func._schema.arguments)
             given: dict[str, Any] = dict(zip(names, args, strict=False)) | (kwargs or {})

@@ -20,10 +20,11 @@ from torch._ops import HigherOrderOperator, OpOverload
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.fx._lazy_graph_module import _LazyGraphModule  # pyright: ignore[reportPrivateUsage]
 from torch.utils._python_dispatch import TorchDispatchMode, autograd_would_have_decomposed
-from torch.utils._pytree import tree_leaves
+from torch.utils._pytree import tree_leaves, tree_map_only
 
 from rewright.frontends.torch.messages import calling_line
-from rewright.frontends.torch.remembering import KnownResults
+from rewright.frontends.torch.remembering import KnownResults, Result
+from rewright.frontends.torch.run.memory import storage_key
 from rewright.ir.errors import CaptureError, UnsupportedOperator
 
 Replacement = Callable[..., Any]
@@ -51,6 +52,8 @@ class Recorder(TorchDispatchMode):
         self._run = _run if known is None else known.run
         self._replacements: dict[Any, Replacement | None] = {}
         self._nodes: dict[int, torch.fx.Node] = {}
+        self._seen: dict[int, tuple[Any, ...]] = {}
+        """Where tensors lay when they were noted."""
         self._held: list[torch.Tensor] = []
 
     def create_node(self, *args: Any, **kwargs: Any) -> torch.fx.Node:
@@ -63,16 +66,35 @@ class Recorder(TorchDispatchMode):
 
     def node(self, tensor: torch.Tensor) -> torch.fx.Node:
         """The node that holds a tensor's value; one that was never seen is a constant."""
-        return self.known(tensor) or self.constant(tensor, tensor)
+        return self.known(tensor) or self._of_other(tensor) or self.constant(tensor, tensor)
 
     def known(self, tensor: torch.Tensor) -> torch.fx.Node | None:
-        """The node that holds a tensor's value, if one does."""
-        return self._nodes.get(id(tensor))
+        """The node that holds a tensor's value, if one does; ``x.data = y`` gives x other memory, and no operator."""
+        return self._nodes.get(id(tensor)) if self._seen.get(id(tensor)) == _layout(tensor) else None
+
+    def _of_other(self, tensor: torch.Tensor) -> torch.fx.Node | None:
+        """The node of the tensor whose memory this one was given; what nodes have of this one stays as it was."""
+        before, now = self._seen.get(id(tensor)), _layout(tensor)
+        if before is None:
+            return None
+        aliases = [x for x in self._held if x is not tensor and memory_of(x) == before[0]][:1]
+        if isinstance(tensor, FakeTensor):
+            _, offset, shape, stride, dtype = before
+            kept = Result(shape, stride, dtype, tensor.fake_device, offset, 0 if aliases else None)
+            old = kept.make(tensor.fake_mode, aliases)
+            for node in self.graph.nodes:
+                if "val" in node.meta:
+                    node.meta["val"] = tree_map_only(
+                        torch.Tensor, lambda x: old if x is tensor else x, node.meta["val"]
+                    )
+        others = (x for x in reversed(self._held) if x is not tensor and memory_of(x) == now[0])
+        return next((self._nodes[id(x)] for x in others if _layout(x) == now), None)
 
     def note(self, tensor: torch.Tensor, node: torch.fx.Node) -> None:
         """Note that a node holds a tensor's value."""
         node.meta["val"] = tensor
         self._nodes[id(tensor)] = node
+        self._seen[id(tensor)] = _layout(tensor)
         self._held.append(tensor)  # so that its identity is not used again
 
     def constant(self, tensor: torch.Tensor, value: torch.Tensor) -> torch.fx.Node:
@@ -113,7 +135,8 @@ class Recorder(TorchDispatchMode):
 
     def record(self, func: Any, args: Any, kwargs: Any) -> Any:
         """Run an operator, and note it."""
-        if not _writes(func):
+        inputs = self.inputs(args, kwargs) if _writes(func) else None  # which the operator may change
+        if inputs is None:
             result = self._run(func, args, kwargs)
         elif _view(func) is None:
             with _keeping_sizes(func, (args, kwargs)):
@@ -122,14 +145,16 @@ class Recorder(TorchDispatchMode):
             self.node(args[0]).meta["val"] = args[0].detach()  # as it is before
             result = func(*args, **kwargs)
         if not _is_number(result):
-            self.add(func, args, kwargs, result)
+            self.add(func, inputs or self.inputs(args, kwargs), result)
         return result
 
-    def add(self, func: Any, args: Any, kwargs: Any, result: Any) -> torch.fx.Node:
+    def inputs(self, args: Any, kwargs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The arguments of an operator with nodes in the place of tensors."""
+        return tuple([self._argument(x) for x in args]), {name: self._argument(x) for name, x in kwargs.items()}
+
+    def add(self, func: Any, inputs: tuple[Any, Any], result: Any) -> torch.fx.Node:
         """A node for an operator that ran, and one for each of several results."""
-        inputs = tuple([self._argument(x) for x in args])
-        options = {name: self._argument(x) for name, x in kwargs.items()}
-        node = self.create_node("call_function", _view(func) or func, inputs, options)
+        node = self.create_node("call_function", _view(func) or func, *inputs)
         self._results(node, result)
         return node
 
@@ -150,6 +175,17 @@ class Recorder(TorchDispatchMode):
             items = [self._argument(item) for item in cast("Sequence[Any]", value)]
             return items if isinstance(value, list) else tuple(items)
         return value
+
+
+def memory_of(tensor: torch.Tensor) -> int:
+    """What tells the memory of a tensor from that of others; nought for one without strides."""
+    return storage_key(tensor) if tensor.layout is torch.strided else 0
+
+
+def _layout(tensor: torch.Tensor) -> tuple[Any, ...]:
+    if tensor.layout is not torch.strided:
+        return (0,)
+    return storage_key(tensor), tensor.storage_offset(), tensor.shape, tensor.stride(), tensor.dtype
 
 
 @cache
@@ -202,7 +238,8 @@ def _definition(func: Any) -> Replacement | None:
     if isinstance(func, HigherOrderOperator):
         dense = func.py_kernels.get(_KEYS.CompositeExplicitAutograd)
         if dense is None:
-            raise UnsupportedOperator(f"{func} has no definition by other operators; write it with those")
+            line = calling_line(inspect.currentframe()) or "an unknown line"
+            raise UnsupportedOperator(f"{func} at {line} has no definition by other operators; write it with those")
         return dense
     return func.decompose if func.has_kernel_for_dispatch_key(_KEYS.CompositeImplicitAutograd) else None
 

@@ -14,6 +14,8 @@ import torch
 from torch._ops import OpOverload
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 
+from rewright.frontends.torch.run.memory import storage_key
+
 Key = tuple[Any, ...]
 _LAST = (torch.Tag.data_dependent_output, torch.Tag.dynamic_output_shape, torch.Tag.inplace_view)
 _PLAIN = frozenset(
@@ -114,21 +116,21 @@ class KnownResults:
         """What to remember of a result; None for what cannot be made again."""
         several = type(cast("object", result)) in (tuple, list)
         leaves: Sequence[Any] = result if several else (result,)
-        owners = {_memory(x): place for place, x in reversed(list(enumerate(operands)))}
+        owners = {storage_key(x): place for place, x in reversed(list(enumerate(operands)))}
         parts: list[Result | None] = []
         for leaf in leaves:
             part = self._result(leaf, owners, operands) if leaf is not None else None
             if part is None and leaf is not None:
                 return None
             if isinstance(leaf, torch.Tensor):
-                owners.setdefault(_memory(leaf), -1)  # a later part that has it too is not made again
+                owners.setdefault(storage_key(leaf), -1)  # a later part that has it too is not made again
             parts.append(part)
         return Results(tuple(parts), type(cast("object", result)) if several else None)
 
     def _result(self, leaf: Any, owners: Mapping[int, int], operands: Sequence[torch.Tensor]) -> Result | None:
         if not isinstance(leaf, FakeTensor) or leaf.fake_mode is not self.mode or leaf.constant is not None:
             return None
-        operand = owners.get(_memory(leaf))
+        operand = owners.get(storage_key(leaf))
         is_odd = leaf.requires_grad or leaf.is_conj() or leaf.is_neg() or leaf.layout != torch.strided
         if is_odd or operand == -1 or any(leaf is x for x in operands):
             return None
@@ -151,10 +153,6 @@ def _described(value: FakeTensor) -> Key:
     size = value.untyped_storage().nbytes()
     known = (value.dtype, value.shape, value.stride(), value.storage_offset(), size, value.fake_device)
     return (*known, value.requires_grad, value.is_conj(), value.is_neg(), value.is_inference())
-
-
-def _memory(value: torch.Tensor) -> int:
-    return value.untyped_storage()._cdata  # pyright: ignore[reportPrivateUsage]
 
 
 def _fills(value: torch.Tensor) -> bool:

@@ -107,8 +107,7 @@ class RunRecorder(Recorder):
             for tensor in given:
                 self.look(tensor)
             return func(*args, **kwargs)
-        for tensor in given:
-            self.node(tensor)  # a constant has its value of now
+        inputs = self.inputs(args, kwargs)  # a constant has its value of now
         result = func(*args, **kwargs)
         if not func._schema.is_mutable and not any(isinstance(x, torch.Tensor) for x in tree_leaves(result)):
             return result
@@ -117,7 +116,7 @@ class RunRecorder(Recorder):
             for tensor in given:
                 self.look(tensor)
         writers = self._writers_of(given)
-        node = self.add(func, args, kwargs, result)
+        node = self.add(func, inputs, result)
         node.meta["writers"] = writers
         node.meta["dynamic"] = dynamic
         if func._schema.is_mutable:
