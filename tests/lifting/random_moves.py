@@ -552,6 +552,24 @@ def scatter_pairs(p: Program) -> int:
     return p.add(ops.Scatter("sum", (), (0, 1), (), (), (0, 1), 1), base, pairs, updates)
 
 
+def overwrite(p: Program) -> int:
+    """Rows, or columns, of a tensor overwritten at numbers or at indices from data, which may repeat."""
+    updates = p.pick(REALS, rank=2)
+    axis = p.random.randrange(2)
+    shape = list(p.shape(updates))
+    count, shape[axis] = shape[axis], p.random.choice([2, 3, 4, 6])
+    found = [q for q, t in enumerate(p.types) if t.dtype is WHOLES and t.shape == (count,)]
+    if p.random.random() < 0.5 or not found:
+        rows = tuple(p.random.randint(-1, shape[axis]) for _ in range(count))
+        indices = p.add(ops.Constant(TensorType((count,), WHOLES), rows))
+    else:
+        indices = p.random.choice(found)
+    bases = [q for q, t in enumerate(p.types) if t.dtype is REALS and t.shape == tuple(shape)]
+    base = p.random.choice(bases) if bases else p.add(ops.Constant(TensorType(tuple(shape), REALS), (1.0,)))
+    window = (1 - axis,)
+    return p.add(ops.Scatter("replace", window, (axis,), (), (), (axis,), 1), base, indices, updates)
+
+
 def rare(p: Program) -> int:
     """Operators without a law of their own."""
     choice = p.random.randrange(5)

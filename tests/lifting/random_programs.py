@@ -28,6 +28,7 @@ from tests.lifting.random_moves import (
     matrix_product,
     multiple,
     one_hot,
+    overwrite,
     pad,
     quotient,
     rare,
@@ -63,7 +64,16 @@ WHOLE: tuple[Move, ...] = (
     multiple,
     kept_in_range,
 )
-LOOKUPS: tuple[Move, ...] = (gather, gather_rows, masked_gather, masked_gather, one_hot, scatter, scatter_pairs)
+LOOKUPS: tuple[Move, ...] = (
+    gather,
+    gather_rows,
+    masked_gather,
+    masked_gather,
+    one_hot,
+    scatter,
+    scatter_pairs,
+    overwrite,
+)
 OTHERS: tuple[Move, ...] = (rare, test_of_reals, masked_places, masked_places, beside_infinity)
 
 

@@ -14,13 +14,16 @@ from rewright.lifting.arithmetic import contraction
 from rewright.lifting.arithmetic.pointwise import pointwise
 from rewright.lifting.arithmetic.reduction import split_alike
 from rewright.lifting.moves import layout, lookups, padding
+from rewright.lifting.moves.indexing import counted
 from rewright.lifting.moves.layout import tidy
 from rewright.lifting.moves.opaque import as_view, unknown
 from rewright.lifting.recognition import tables
 from rewright.lifting.recognition.placed import written_out
+from rewright.lifting.recognition.tables import numbers
 from rewright.lifting.recognition.unit_axes import open_axes, plain, plain_view, plainer, reads_ones, recognise, shut
 from rewright.lifting.terms.algebra import Algebra, align
 from rewright.lifting.terms.value import NotAView, Pieces, Value
+from rewright.ops.reference import writes
 from rewright.ops.reference.shifted_products import as_products
 
 Law = Callable[..., Value]
@@ -117,6 +120,28 @@ def _convolution(
     graph = _in_products(op, *types) if algebra.forms.products else None
     if graph is None:
         raise NotAView(op.name)
+    return _by_graph(algebra, graph, values)
+
+
+def _scatter(
+    algebra: Algebra, op: ops.Scatter, values: Sequence[Value], types: Sequence[TensorType], result: TensorType
+) -> Value:
+    """Updates that are added; of those that replace, parts where the rows are numbers, a choice where there is one."""
+    if op.kind == "sum":
+        return lookups.scatter(algebra, op, values)
+    if op.kind != "replace":
+        raise NotAView("scatter " + op.kind)
+    rows = numbers(algebra, values[1])
+    graph = None if rows is None else _in_parts(op, *types, rows)
+    if graph is None:
+        graph = _as_choice(op, *types, counted(algebra, op, values[1]))
+    if graph is None:
+        raise NotAView("writes that may meet")
+    return _by_graph(algebra, graph, values)
+
+
+def _by_graph(algebra: Algebra, graph: Graph, values: Sequence[Value]) -> Value:
+    """The value of what an operator is written as."""
     found: list[Value] = []
     given = iter(values)
     for node in graph.nodes:
@@ -130,12 +155,29 @@ def _convolution(
 
 @lru_cache(256)
 def _in_products(op: ops.Convolution, x: TensorType, kernel: TensorType) -> Graph | None:
-    builder = GraphBuilder("convolution")
-    places = [builder.input(name, ops.Input(name, kind)) for name, kind in (("x", x), ("kernel", kernel))]
-    total = as_products(builder, op, *places)
-    if total is None:
+    return _graph([x, kernel], lambda b, places: as_products(b, op, *places))
+
+
+@lru_cache(256)
+def _as_choice(
+    op: ops.Scatter, x: TensorType, indices: TensorType, updates: TensorType, counted: tuple[tuple[int, int], ...]
+) -> Graph | None:
+    return _graph([x, indices, updates], lambda b, places: writes.as_choice(b, op, *places, counted))
+
+
+@lru_cache(256)
+def _in_parts(
+    op: ops.Scatter, x: TensorType, indices: TensorType, updates: TensorType, rows: tuple[int, ...]
+) -> Graph | None:
+    return _graph([x, indices, updates], lambda b, places: writes.as_parts(b, op, places[0], places[2], rows))
+
+
+def _graph(types: Sequence[TensorType], build: Callable[[GraphBuilder, list[int]], int | None]) -> Graph | None:
+    builder = GraphBuilder("definition")
+    result = build(builder, [builder.input(f"x{n}", ops.Input(f"x{n}", kind)) for n, kind in enumerate(types)])
+    if result is None:
         return None
-    builder.output("result", total)
+    builder.output("result", result)
     return builder.build()
 
 
@@ -146,5 +188,6 @@ LAWS: dict[type[Operator], Law] = {
     **contraction.LAWS,
     **lookups.LAWS,
     ops.Convolution: _convolution,
+    ops.Scatter: _scatter,
 }
 """By the class of an operator its law; operators element by element have their own."""

@@ -13,6 +13,7 @@ from rewright.lifting.arithmetic.reduction import reduce
 from rewright.lifting.masks.nested_guards import simplify, take
 from rewright.lifting.masks.truths import integer_test
 from rewright.lifting.moves.layout import broadcast, reshape, slice_axis, transpose
+from rewright.lifting.recognition.quotients import place
 from rewright.lifting.terms import regions
 from rewright.lifting.terms.algebra import Algebra, align
 from rewright.lifting.terms.regions import Region
@@ -20,9 +21,11 @@ from rewright.lifting.terms.store import ONE, Operand
 from rewright.lifting.terms.value import Digits, NotAView, Value, common_digits, refine, variables_of, with_digits
 
 
-def components(indices: View, vector_dim: int, count: int) -> list[View]:
+def components(indices: Value, vector_dim: int, count: int) -> list[View]:
     """The index tensors along the index vector axis of StableHLO's gather and scatter, that axis removed."""
-    if vector_dim == len(indices.dims):
+    if vector_dim == len(indices.shape):
+        if not isinstance(indices, View):
+            raise NotAView("indices in pieces")
         return [indices]
     shape = (*indices.shape[:vector_dim], *indices.shape[vector_dim + 1 :])
     found: list[View] = []
@@ -32,6 +35,21 @@ def components(indices: View, vector_dim: int, count: int) -> list[View]:
             raise NotAView("indices in pieces")
         found.append(one)
     return found
+
+
+def counted(algebra: Algebra, op: ops.Scatter, indices: Value) -> tuple[tuple[int, int], ...]:
+    """The components of an index that count its vectors along one of their axes, with the number of that axis."""
+    try:
+        parts = components(indices, op.index_vector_dim, len(op.scatter_dims_to_operand_dims))
+    except NotAView:
+        return ()
+    found: list[tuple[int, int]] = []
+    for number, part in enumerate(parts):
+        index = place(algebra, part)
+        names = variables_of(part.dims)
+        axes = [axis for axis, own in enumerate(names) if index == (0, ((own[0], 1),))] if all(names) else []
+        found += [(number, axis) for axis in axes if len(names[axis]) == 1]
+    return tuple(found)
 
 
 def gather(algebra: Algebra, op: ops.Gather, data: View, indices: View, result: Shape) -> View:

@@ -121,9 +121,8 @@ def _gather_alongside(algebra: Algebra, op: ops.Gather, data: Pieces, indices: V
     return assemble(parts, out, data.outer)
 
 
-def _scatter(algebra: Algebra, op: ops.Scatter, values: Sequence[Value], *_: object) -> Value:
-    if op.kind != "sum":
-        raise NotAView("scatter " + op.kind)
+def scatter(algebra: Algebra, op: ops.Scatter, values: Sequence[Value]) -> Value:
+    """Updates that are added to a tensor."""
     base, indices, updates = values
     return combine(algebra, "sum", [base, _scatter_sum(algebra, op, indices, updates, base.shape)])
 
@@ -153,4 +152,4 @@ def _scatter_sum(algebra: Algebra, op: ops.Scatter, indices: Value, updates: Val
     return combine(algebra, "sum", results) if axis is None else assemble(results, axis, pieces.outer)
 
 
-LAWS: Mapping[type[Operator], Callable[..., Value]] = {ops.Gather: _gather, ops.Scatter: _scatter}
+LAWS: Mapping[type[Operator], Callable[..., Value]] = {ops.Gather: _gather}

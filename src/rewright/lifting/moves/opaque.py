@@ -116,7 +116,12 @@ def _roles(op: Operator, views: Sequence[View]) -> list[Mapping[int, int]]:
         numbers = [a for a in range(len(views[1].dims)) if a != op.index_vector_dim]
         axes = [a for a in range(len(views[2].dims)) if a not in op.update_window_dims]
         updates = {axes[k]: batching[a] for k, a in enumerate(numbers) if a in batching}
-        return [{a: a for a in op.input_batching_dims}, batching, updates]
+        # A window that covers an axis, along which it does not move, is read and written place by place.
+        pairs = zip(op.update_window_dims, op.window_axes(rank), strict=True)
+        still = {own: a for own, a in pairs if views[2].shape[own] == views[0].shape[a]}
+        still = {own: a for own, a in still.items() if a not in op.scatter_dims_to_operand_dims}
+        batching_axes = {a: a for a in op.input_batching_dims}
+        return [{**batching_axes, **{a: a for a in still.values()}}, batching, {**updates, **still}]
     if isinstance(op, ops.Convolution):
         return [{0: 0}, {0: 1} if op.feature_groups == 1 else {}]
     return [{} for _ in views]

@@ -6,10 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 
 from rewright import ops
-from rewright.claims.language import Addend, View
+from rewright.claims.language import Addend, Table, View
 from rewright.ir.dims import Shape
 from rewright.ir.operator import Operator
 from rewright.ir.types import TensorType
+from rewright.lifting.recognition.quotients import place
 from rewright.lifting.terms.algebra import Algebra
 from rewright.lifting.terms.index import identity
 from rewright.lifting.terms.store import ONE
@@ -39,6 +40,35 @@ def constant(algebra: Algebra, values: Sequence[Scalar], shape: Shape) -> Value:
     if runs and not algebra.sequential and term >= algebra.horizon and _are_parts(runs):
         return Pieces(axis, 1, tuple(_run(algebra, shape, axis, *run) for run in runs))
     return View(dims, (Addend(ONE, term, identity(len(sizes))),))
+
+
+def numbers(algebra: Algebra, value: Value) -> tuple[int, ...] | None:
+    """The whole numbers that a constant has along its one axis longer than one; None for other values."""
+    if isinstance(value, Pieces):
+        parts = [numbers(algebra, part) for part in value.parts]
+        known = [n for part in parts if part is not None for n in part]
+        one_axis = value.outer == 1 and all(n == 1 for axis, n in enumerate(value.shape) if axis != value.axis)
+        return tuple(known) if one_axis and None not in parts else None
+    sizes = [n for n in value.shape if n != 1]
+    if len(sizes) > 1 or not all(isinstance(n, int) for n in sizes) or any(len(digits) > 1 for digits in value.dims):
+        return None
+    count = int(str(sizes[0])) if sizes else 1
+    found = place(algebra, value)
+    if found is not None and len(found[1]) < 2:
+        low, step = found[0], sum(s for _, s in found[1] if isinstance(s, int))
+        return tuple(int(str(low)) + step * k for k in range(count))
+    return _entries(algebra, value, count)
+
+
+def _entries(algebra: Algebra, view: View, count: int) -> tuple[int, ...] | None:
+    """The numbers of a whole table."""
+    addend = view.addends[0] if len(view.addends) == 1 else None
+    content = None if addend is None or addend.parts or addend.coefficient != 1 else algebra.terms.see(addend.term)
+    if addend is None or not isinstance(content, Table) or len(content.values) != count:
+        return None
+    is_whole = all(index == (0, ((k, 1),)) for k, index in enumerate(addend.access))
+    integral = all(isinstance(v, int) for v in content.values)
+    return tuple(int(str(v)) for v in content.values) if is_whole and integral else None
 
 
 def _line(values: Sequence[Scalar], sizes: Sequence[int]) -> tuple[int, list[int] | None]:

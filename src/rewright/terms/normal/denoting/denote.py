@@ -37,6 +37,7 @@ from rewright.terms.normal.facts.guards import (
     constant,
     is_zero,
 )
+from rewright.terms.normal.folds.last import last_over, may_be_absent
 from rewright.terms.normal.folds.maxima import max_over, negative
 from rewright.terms.normal.folds.presence import may_be_infinite
 from rewright.terms.normal.folds.products import product_over
@@ -194,7 +195,8 @@ class Denoter:
         if kind == "product" and self._grade != "move" and sort_of(value) == "finite":
             with suppress(TooHard):
                 return product_over(self.context, name, size, value, not is_float)
-        return self._as_written(kind, name, size, value)
+        known = last_over(self.context, name, size, value, body) if kind == "last" else None
+        return self._as_written(kind, name, size, value) if known is None else known
 
     def extreme(self, kind: str, empty: Value, name: str, size: Polynomial, value: Value) -> Value:
         """A maximum, or a minimum as minus the maximum of negatives; truth values are zero and one.
@@ -425,7 +427,7 @@ class _Reader:
         def leaf(one: Value) -> Value:
             if one == MISSING:
                 return self.scalar(second, at)
-            if not isinstance(one, Polynomial):
+            if not isinstance(one, Polynomial) or not may_be_absent(one):
                 return one
             return self.denoter.opaque("otherwise", (one, self.scalar(second, at)), False)
 
