@@ -19,7 +19,7 @@ from rewright.lifting.moves.opaque import as_view, unknown
 from rewright.lifting.recognition.quotients import place
 from rewright.lifting.recognition.unit_axes import recognise
 from rewright.lifting.terms.algebra import Algebra
-from rewright.lifting.terms.value import NotAView, Pieces, Value, variables_of
+from rewright.lifting.terms.value import Pieces, Value, variables_of
 
 
 def _gather(
