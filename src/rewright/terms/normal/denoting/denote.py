@@ -179,6 +179,8 @@ class Denoter:
     def fold(self, fold: scalars.Fold, is_float: bool, is_boolean: bool, body: Callable[[Polynomial], Value]) -> Value:
         """A fold of ``body`` over ``0 <= k < size``; the facts about k hold in the body only."""
         name, size, kind = self.context.fresh("k"), self.sizes(fold.size), fold.kind
+        if kind == "last" and size == ZERO:
+            return MISSING
         with self.context.ranges([(name, ZERO, size)]):
             self._variables.append((name, ZERO, size))
             try:
