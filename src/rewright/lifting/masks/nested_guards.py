@@ -5,6 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from rewright.claims.language import Access, Add, Addend, Apply, Fold, Guard, Index, Ranged, Take
+from rewright.lifting.masks.blocks import digit_within
 from rewright.lifting.masks.positions import restate
 from rewright.lifting.terms import regions
 from rewright.lifting.terms.index import build, compose
@@ -31,6 +32,9 @@ def simplify(terms: Terms, operand: Operand, value: Operand, region: Region, dep
         return Addend(ONE, term, access)
     if isinstance(label, Ranged):
         return _decide(terms, operand, value, region, depth)
+    digit = digit_within(terms, operand, value, region)
+    if digit is not None:
+        return digit
     inner = [simplify(terms, child, value, region, depth - 1) for child in terms.operands(operand)]
     if isinstance(label, Take):
         read = take(terms, inner[0], inner[1:])

@@ -57,6 +57,8 @@ COMMUTATIVE = frozenset({"multiply", "maximum", "minimum", "and", "or", "xor", "
 POINTWISE = (Apply, Add, Guard)
 """Kinds of terms that read several operands at the same indices."""
 _FINITE = frozenset({"exponential", "tanh", "reciprocal", "greater", "greater_or_equal", "equal", "not_equal"})
+DIGITS = frozenset({"divide_integer", "remainder"})
+"""Functions of a whole number that are sums of it where it is known to be in one block."""
 _PLAIN = frozenset({Apply, Add, Take, Input, Position, Size})
 _NOTHING = frozenset[int]()
 _LONGEST = 24
@@ -111,7 +113,7 @@ class Terms:
         self.anchors: set[int] = set()
         """Sums that other operators read: they stay whole inside longer sums."""
         self.inside: dict[int, frozenset[int]] = {}
-        """The terms whose values guards inside a term test."""
+        """The terms whose values guards inside a term test, or of which it has a quotient or a remainder."""
         self.named: dict[int, int] = {}
         """Terms that have a name, and that name."""
         self.infinite: set[int] = set()
@@ -191,7 +193,8 @@ class Terms:
         elif isinstance(content, Ranged):
             self.closings.setdefault(children[0], []).append(term)
         # Nobody decides the guards that a name hides.
-        if hidden or (type(content) in _PLAIN and all(not self.open[c] and not self.inside[c] for c in children)):
+        is_digit = isinstance(content, Apply) and content.function in DIGITS
+        if hidden or (not is_digit and type(content) in _PLAIN and all(not self.open[c] and not self.inside[c] for c in children)):
             self.open[term] = self.inside[term] = _NOTHING
             if not self.infinite.isdisjoint(children) and self._spreads_infinity(label, children):
                 self.infinite.add(term)
@@ -203,7 +206,7 @@ class Terms:
             holes -= {children[0]}
         self.open[term] = holes
         tested = _union([self.inside[c] for c in children])
-        self.inside[term] = tested | {children[0]} if isinstance(content, Guard) else tested
+        self.inside[term] = tested | {children[0]} if is_digit or isinstance(content, Guard) else tested
         is_number = isinstance(content, Number) and content.value != 1
         is_infinite = is_number or (isinstance(content, Table) and not _all_finite(content.values))
         if is_infinite or self._spreads_infinity(label, children):
