@@ -180,6 +180,7 @@ class Guards:
         """``body`` where ``value`` lies in the region, else zero."""
         value, region = self.base(*self._seen_by_body(value, region, body))
         region = self.possible(value[0], region)
+        body = self._within(value, region, body)
         value, region = self._bounded_above(value, region)
         if self._algebra.forms.quotients:
             holds = (
@@ -207,6 +208,14 @@ class Guards:
             closed = self._terms.set_range(hole, region)
             return Addend(body.coefficient, closed, access, body.parts)
         return self._algebra.part(body.coefficient, hole, region, access)
+
+
+    def _within(self, value: Operand, region: Region, body: Addend) -> Addend:
+        """A closed body as it reads where its guard holds, as at an index that is masked by the same test."""
+        if body.parts or not region or value[0] not in self._terms.inside[body.term]:
+            return body
+        simple = simplify(self._terms, (body.term, body.access), value, region)
+        return Addend(body.coefficient * simple.coefficient, simple.term, simple.access)
 
 
 @dataclass(frozen=True, slots=True)
