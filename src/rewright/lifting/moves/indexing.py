@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
 from rewright import ops
 from rewright.claims.language import Addend, Index, View
 from rewright.ir.dims import Dim, Shape
 from rewright.lifting.arithmetic.products import multiply
-from rewright.lifting.arithmetic.reduction import reduce
+from rewright.lifting.arithmetic.reduction import combine, reduce
 from rewright.lifting.masks.nested_guards import simplify, take
 from rewright.lifting.masks.truths import integer_test
-from rewright.lifting.moves.layout import broadcast, reshape, slice_axis, transpose
+from rewright.lifting.moves.layout import assemble, broadcast, reshape, slice_axis, transpose
 from rewright.lifting.recognition.quotients import place
 from rewright.lifting.terms import regions
 from rewright.lifting.terms.algebra import Algebra, align
@@ -219,29 +219,53 @@ def scatter_sum(algebra: Algebra, op: ops.Scatter, shape: Shape, indices: View, 
     sizes = (*shape, *(updates.shape[a] for a in summed))
     wide = broadcast_view(updates, sizes, [place[a] for a in range(len(updates.dims))])
     bodies = [View(wide.dims, ())]
+    inside: list[Value] = []
     for addend in algebra.solid(wide, linear=True):
         body = View(wide.dims, (addend,))
+        cuts: dict[int, tuple[int, int]] = {}
         for part, axis in zip(parts, op.scatter_dims_to_operand_dims, strict=True):
             spread = broadcast_view(part, sizes, [place[scatter_axes[k]] for k in range(len(part.dims))])
-            body = _where_index(algebra, spread, axis, shape[axis], body)
-        bodies.append(body)
+            body, cut = _where_index(algebra, spread, axis, shape[axis], body)
+            cuts |= {} if cut is None else {axis: cut}
+        if cuts:
+            inside.append(_only_inside(algebra, reduce(algebra, "sum", body, range(len(shape), len(sizes))), cuts))
+        else:
+            bodies.append(body)
     total = algebra.add(align(bodies), [ONE] * len(bodies))
-    return reduce(algebra, "sum", total, range(len(shape), len(sizes)))
+    return combine(algebra, "sum", [reduce(algebra, "sum", total, range(len(shape), len(sizes))), *inside])
 
 
-def _where_index(algebra: Algebra, index: View, axis: int, size: Dim, body: View) -> View:
-    """The body where the index equals the position along an axis."""
+def _only_inside(algebra: Algebra, value: Value, cuts: Mapping[int, tuple[int, int]]) -> Value:
+    """A value within some positions of some axes, and zero elsewhere."""
+    for axis, (low, high) in cuts.items():
+        size = value.shape[axis]
+        assert isinstance(size, int)
+        sides = [(*value.shape[:axis], n, *value.shape[axis + 1 :]) for n in (low, size - high)]
+        zeros = [algebra.zero(tuple((n,) for n in shape)) for shape in sides]
+        parts = [zeros[0], slice_axis(value, axis, low, high), zeros[1]]
+        value = assemble([part for part in parts if part.shape[axis]], axis, 1)
+    return value
+
+
+def _where_index(
+    algebra: Algebra, index: View, axis: int, size: Dim, body: View
+) -> tuple[View, tuple[int, int] | None]:
+    """The body where the index equals the position along an axis, and the only positions where that is not zero.
+
+    A test of the index that the body has is one of the position there, which all positions meet if none is given.
+    """
     addend = next(iter(body.addends), None)
     if addend is None:
-        return body
+        return body, None
     if len(body.addends) > 1:
         raise NotAView("a scatter of a sum")
-    guard = algebra.guards.guard_of(addend)
+    guard, cut = algebra.guards.guard_of(addend), None
     if guard is not None:
         value, region, bare = guard
         index = algebra.guards.assume(value, region, index)
-        if _is_implied(algebra, index, value, region, size):
-            addend = bare
+        met = _positions_met(algebra, index, value, region, size)
+        if met is not None:
+            addend, cut = bare, None if met == (0, size) else met
     position = View(index.dims, (Addend(ONE, algebra.terms.index, ((0, ((variables_of(index.dims)[axis][0], 1),)),)),))
     if len(index.dims[axis]) != 1:
         raise NotAView("a scatter into a split axis")
@@ -249,17 +273,27 @@ def _where_index(algebra: Algebra, index: View, axis: int, size: Dim, body: View
     index, position, fine = refine(index, dims), refine(position, dims), refine(View(body.dims, (addend,)), dims)
     test = integer_test(algebra, algebra.add([index, position], [ONE, Fraction(-1)]), regions.intervals(0, 1))
     if not test.addends or not fine.addends:
-        return View(dims, ())
-    return multiply(algebra, test, fine)
+        return View(dims, ()), None
+    return multiply(algebra, test, fine), cut
 
 
-def _is_implied(algebra: Algebra, index: View, value: Operand, region: Region, size: Dim) -> bool:
-    """Whether index = position, with position in [0, size), puts the tested value in the region."""
+def _positions_met(
+    algebra: Algebra, index: View, value: Operand, region: Region, size: Dim
+) -> tuple[int, int] | None:
+    """From where to where in [0, size) an index is a position and a test of it holds; None where that is no range.
+
+    Positions that the index is never at count as well.
+    """
     constant, scale, term = algebra.integer(index)
     if term != value or scale != 1 or not isinstance(size, int):
-        return False
+        return None
     window = regions.intervals(-int(constant), size - int(constant))
-    return regions.intersect(window, region) == window
+    if regions.intersect(algebra.guards.possible(value[0], window), region) == algebra.guards.possible(value[0], window):
+        return 0, size
+    met = regions.single(regions.intersect(window, region))
+    if met is None or not isinstance(met[0][0], int) or not isinstance(met[0][1], int):
+        return None
+    return met[0][0] + int(constant), met[0][1] + int(constant)
 
 
 def broadcast_view(view: View, shape: Shape, dimensions: Sequence[int]) -> View:
