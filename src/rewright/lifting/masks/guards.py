@@ -209,7 +209,6 @@ class Guards:
             return Addend(body.coefficient, closed, access, body.parts)
         return self._algebra.part(body.coefficient, hole, region, access)
 
-
     def _within(self, value: Operand, region: Region, body: Addend) -> Addend:
         """A closed body as it reads where its guard holds, as at an index that is masked by the same test."""
         if body.parts or not region or value[0] not in self._terms.inside[body.term]:

@@ -52,8 +52,13 @@ def counted(algebra: Algebra, op: ops.Scatter, indices: Value) -> tuple[tuple[in
     return tuple(found)
 
 
-def gather(algebra: Algebra, op: ops.Gather, data: View, indices: View, result: Shape) -> View:
-    """Reads of data at the values of index tensors; an index that is affine in the position is a plain view."""
+def gather(
+    algebra: Algebra, op: ops.Gather, data: View, indices: View, result: Shape, *, is_masked: bool = False
+) -> View:
+    """Reads of data at the values of index tensors; an index that is affine in the position is a plain view.
+
+    ``is_masked``: what is read at an index out of range is multiplied with zero.
+    """
     parts = components(indices, op.index_vector_dim, len(op.start_index_map))
     batch_axes = [a for a in range(len(result)) if a not in op.offset_dims]
     dims: list[Digits] = [()] * len(result)
@@ -88,16 +93,19 @@ def gather(algebra: Algebra, op: ops.Gather, data: View, indices: View, result: 
         replacements[source_names[axis][0]] = (low, ((-number, 1), *strides))
     order = [dims[axis] for axis in batch_axes]
     index_addends = [_index(algebra, refine(p, order), batch_axes, target_names, dims) for p in parts]
-    if algebra.sequential:
-        for part, axis in zip(parts, op.start_index_map, strict=True):
-            assume_in_range(algebra, part, data.shape[axis] - op.slice_sizes[axis] + 1)
-    else:
-        for part, axis in zip(parts, op.start_index_map, strict=True):
-            require_in_range(algebra, part, data.shape[axis] - op.slice_sizes[axis] + 1)
+    if not is_masked:
+        stay_in_range(algebra, op, parts, data.shape)
     # Addends are joined first: the numbers of index operands mean nothing inside of a sum.
     joined = View(source.dims, algebra.solid(source, linear=True))
     read = with_digits(joined, tuple(dims), replacements)
     return algebra.settle(read.dims, [b for a in read.addends for b in take(algebra.terms, a, index_addends)])
+
+
+def stay_in_range(algebra: Algebra, op: ops.Gather, parts: Sequence[View], shape: Shape) -> None:
+    """Record that the indices of a look-up into a tensor of a shape are in range; raises NotAView where they are not."""
+    check = assume_in_range if algebra.sequential else require_in_range
+    for part, axis in zip(parts, op.start_index_map, strict=True):
+        check(algebra, part, shape[axis] - op.slice_sizes[axis] + 1)
 
 
 def _index(
@@ -277,9 +285,7 @@ def _where_index(
     return multiply(algebra, test, fine), cut
 
 
-def _positions_met(
-    algebra: Algebra, index: View, value: Operand, region: Region, size: Dim
-) -> tuple[int, int] | None:
+def _positions_met(algebra: Algebra, index: View, value: Operand, region: Region, size: Dim) -> tuple[int, int] | None:
     """From where to where in [0, size) an index is a position and a test of it holds; None where that is no range.
 
     Positions that the index is never at count as well.
@@ -288,7 +294,9 @@ def _positions_met(
     if term != value or scale != 1 or not isinstance(size, int):
         return None
     window = regions.intervals(-int(constant), size - int(constant))
-    if regions.intersect(algebra.guards.possible(value[0], window), region) == algebra.guards.possible(value[0], window):
+    if regions.intersect(algebra.guards.possible(value[0], window), region) == algebra.guards.possible(
+        value[0], window
+    ):
         return 0, size
     met = regions.single(regions.intersect(window, region))
     if met is None or not isinstance(met[0][0], int) or not isinstance(met[0][1], int):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from fractions import Fraction
 from functools import partial
 
 from rewright import ops
@@ -12,13 +13,17 @@ from rewright.ir.dims import Shape
 from rewright.ir.operator import Operator
 from rewright.ir.types import TensorType
 from rewright.lifting.arithmetic.distributed_argmax import first_of_all
+from rewright.lifting.arithmetic.products import multiply
 from rewright.lifting.arithmetic.reduction import combine
-from rewright.lifting.moves.indexing import gather, scatter_sum
+from rewright.lifting.masks.truths import integer_test
+from rewright.lifting.moves.indexing import components, gather, scatter_sum, stay_in_range
 from rewright.lifting.moves.layout import assemble, broadcast, lengthwise, slice_axis, slice_rows, tidy
 from rewright.lifting.moves.opaque import as_view, unknown
 from rewright.lifting.recognition.quotients import place
 from rewright.lifting.recognition.unit_axes import recognise
-from rewright.lifting.terms.algebra import Algebra
+from rewright.lifting.terms import regions
+from rewright.lifting.terms.algebra import Algebra, align
+from rewright.lifting.terms.store import ONE
 from rewright.lifting.terms.value import Pieces, Value, variables_of
 
 
@@ -36,9 +41,39 @@ def _looked_up(algebra: Algebra, op: ops.Gather, data: Value, indices: Value, re
         found = first_of_all(algebra, op, data, indices, partial(_apply, algebra))
         if found is not None:
             return found
+        found = _beside_zeros(algebra, op, data, indices, result)
+        if found is not None:
+            return found
     if isinstance(indices, Pieces) or isinstance(data, Pieces):
         return _gather_pieces(algebra, op, data, indices, result)
     return recognise(algebra, lambda views: gather(algebra, op, views[0], views[1], result), [data, indices])
+
+
+def _beside_zeros(algebra: Algebra, op: ops.Gather, data: Pieces, indices: View, result: Shape) -> Value | None:
+    """A look-up in a table with rows of zeros, as that for padding: one in the other rows where the index is theirs."""
+    if data.outer != 1 or op.start_index_map != (data.axis,) or data.axis not in op.collapsed_slice_dims:
+        return None
+    parts = list(lengthwise(data))
+    kept = [(part, start, length) for part, start, length in parts if not _is_zero(algebra, part)]
+    if len(kept) == len(parts):
+        return None
+    index = components(indices, op.index_vector_dim, 1)
+    stay_in_range(algebra, op, index, data.shape)
+    axes = [a for a in range(len(result)) if a not in op.offset_dims]
+    found: list[Value] = [algebra.zero(tuple((n,) for n in result))]
+    for part, start, length in kept:
+        if not isinstance(part, View) or not isinstance(start, int) or not isinstance(length, int):
+            return None
+        mask = broadcast(integer_test(algebra, index[0], regions.intervals(start, start + length)), result, axes)
+        own = algebra.add([indices, algebra.constant(indices.dims, Fraction(-start))], [ONE, ONE])
+        read = gather(algebra, op, part, own, result, is_masked=True)
+        assert isinstance(mask, View)
+        found.append(multiply(algebra, *align([mask, read])))
+    return combine(algebra, "sum", found)
+
+
+def _is_zero(algebra: Algebra, value: Value) -> bool:
+    return isinstance(value, View) and algebra.as_constant(value) == 0
 
 
 def _rows_in_order(algebra: Algebra, op: ops.Gather, data: Pieces, indices: View, result: Shape) -> Value | None:

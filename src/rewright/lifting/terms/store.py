@@ -194,7 +194,9 @@ class Terms:
             self.closings.setdefault(children[0], []).append(term)
         # Nobody decides the guards that a name hides.
         is_digit = isinstance(content, Apply) and content.function in DIGITS
-        if hidden or (not is_digit and type(content) in _PLAIN and all(not self.open[c] and not self.inside[c] for c in children)):
+        if hidden or (
+            not is_digit and type(content) in _PLAIN and all(not self.open[c] and not self.inside[c] for c in children)
+        ):
             self.open[term] = self.inside[term] = _NOTHING
             if not self.infinite.isdisjoint(children) and self._spreads_infinity(label, children):
                 self.infinite.add(term)
