@@ -210,8 +210,12 @@ class Guards:
         return self._algebra.part(body.coefficient, hole, region, access)
 
     def _within(self, value: Operand, region: Region, body: Addend) -> Addend:
-        """A closed body as it reads where its guard holds, as at an index that is masked by the same test."""
-        if body.parts or not region or value[0] not in self._terms.inside[body.term]:
+        """A closed body as it reads where its guard holds, as at an index that is masked by the same test.
+
+        One that may be infinite is kept: a guard is a product too, and zero times it is no number.
+        """
+        is_open = bool(body.parts) or body.term in self._terms.infinite
+        if is_open or not region or value[0] not in self._terms.inside[body.term]:
             return body
         simple = simplify(self._terms, (body.term, body.access), value, region)
         return Addend(body.coefficient * simple.coefficient, simple.term, simple.access)

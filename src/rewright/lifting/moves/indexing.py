@@ -102,7 +102,7 @@ def gather(
 
 
 def stay_in_range(algebra: Algebra, op: ops.Gather, parts: Sequence[View], shape: Shape) -> None:
-    """Record that the indices of a look-up into a tensor of a shape are in range; raises NotAView where they are not."""
+    """Record that the indices of a look-up into a shape are in range; raises NotAView where they are not."""
     check = assume_in_range if algebra.sequential else require_in_range
     for part, axis in zip(parts, op.start_index_map, strict=True):
         check(algebra, part, shape[axis] - op.slice_sizes[axis] + 1)
