@@ -3,7 +3,8 @@
 A tiny model of each, forward and backward on two ranks, is captured with Transformers' own plan, compared with the
 model on one device, and the proof audited. Configurations are the defaults but for sizes, which do not fit
 all families. ``python -m bench.families NAME ..`` takes some only; ``--experts grouped`` keeps Transformers'
-grouped products of experts instead of every expert on every token. Each family runs in a process of its own.
+grouped products of experts instead of every expert on every token, ``batched`` takes its products per chosen expert; ``--plan all_reduce`` or ``all_to_all`` puts whole
+experts on ranks, by the families' ``ep_plan``. Each family runs in a process of its own.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import time
 import warnings
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import Any
 
 from bench.tables import print_table
@@ -66,12 +68,26 @@ COLUMNS = ("family", "status", "evidence", "outputs", "nodes", "capture", "prove
 SECONDS = 240
 
 
-def families() -> list[str]:
+@dataclass(frozen=True)
+class Way:
+    """How the experts of a family are computed, and how the family is split."""
+
+    experts: str
+    plan: str
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """As options of this command."""
+        return "--experts", self.experts, "--plan", self.plan
+
+
+def families(plan: str) -> list[str]:
     """The causal families with a plan, by the names of their configurations."""
     from transformers import CONFIG_MAPPING
     from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
 
-    return [n for n in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES if getattr(CONFIG_MAPPING[n], "base_model_tp_plan", None)]
+    field = "base_model_tp_plan" if plan == "tensor" else "base_model_ep_plan"
+    return [n for n in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES if getattr(CONFIG_MAPPING[n], field, None)]
 
 
 def configuration(name: str, experts: str, attention: str) -> Any:
@@ -93,20 +109,22 @@ def configuration(name: str, experts: str, attention: str) -> Any:
         found.layer_types = found.layer_types[:2]
     if experts == "dense":
         choose_dense_experts(found)
+    elif experts == "batched":
+        found._experts_implementation = "batched_mm"
     return found
 
 
-def row(name: str, experts: str) -> list[object]:
+def row(name: str, way: Way) -> list[object]:
     """One row of the table."""
     try:
-        return attempt(name, experts, "sdpa")
+        return attempt(name, way, "sdpa")
     except ValueError as error:
         if "scaled_dot_product_attention" not in str(error):
             raise
-        return attempt(name, experts, "eager")
+        return attempt(name, way, "eager")
 
 
-def attempt(name: str, experts: str, attention: str) -> list[object]:
+def attempt(name: str, way: Way, attention: str) -> list[object]:
     """One row, with one implementation of attention."""
     import torch
     import transformers
@@ -125,11 +143,13 @@ def attempt(name: str, experts: str, attention: str) -> list[object]:
 
     def model() -> Any:
         with quiet(), torch.device("meta"):
-            return kind(configuration(name, experts, attention)).train()
+            return kind(configuration(name, way.experts, attention)).train()
+
+    experts = None if way.plan == "tensor" else way.plan
 
     def build(mesh: Any) -> Any:
         with quiet():
-            return apply_transformers_plan(name, model(), mesh), (), inputs
+            return apply_transformers_plan(name, model(), mesh, experts), (), inputs
 
     start = time.perf_counter()
     sequential = capture(model(), (), inputs, backward=True)
@@ -141,9 +161,9 @@ def attempt(name: str, experts: str, attention: str) -> list[object]:
     return [name, verdict.status, str(verdict.evidence), *numbers, why]
 
 
-def in_own_process(name: str, experts: str) -> list[object]:
+def in_own_process(name: str, way: Way) -> list[object]:
     """The row of a family; what it ends with where it cannot be built, captured or compared."""
-    command = [sys.executable, "-W", "ignore", "-m", "bench.families", "--one", name, "--experts", experts]
+    command = [sys.executable, "-W", "ignore", "-m", "bench.families", "--one", name, *way.options]
     try:
         run = subprocess.run(command, capture_output=True, text=True, check=False, timeout=SECONDS)
     except subprocess.TimeoutExpired:
@@ -152,34 +172,36 @@ def in_own_process(name: str, experts: str) -> list[object]:
     return json.loads(lines[-1]) if run.returncode == 0 and lines else [name, "failed", *[""] * 5, run.stderr[-200:]]
 
 
-def one(name: str, experts: str) -> list[object]:
+def one(name: str, way: Way) -> list[object]:
     """The row of a family, or why there is none in one line."""
     from rewright.ir.errors import RewrightError
 
     warnings.filterwarnings("ignore")
     logging.getLogger("transformers").setLevel(logging.ERROR)
     try:
-        return row(name, experts)
+        return row(name, way)
     except RewrightError as error:
         return [name, "not captured", *[""] * 5, str(error)]
     except Exception as error:  # anything may go wrong in a model with sizes that it was not made for
         return [name, "not built", *[""] * 5, f"{type(error).__name__}: {error}".splitlines()[0][:160]]
 
 
-def rows(names: Sequence[str], experts: str, jobs: int) -> Iterator[list[object]]:
+def rows(names: Sequence[str], way: Way, jobs: int) -> Iterator[list[object]]:
     """All rows, in order."""
     with ThreadPoolExecutor(jobs) as pool:
-        yield from pool.map(lambda name: in_own_process(name, experts), names)
+        yield from pool.map(lambda name: in_own_process(name, way), names)
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", help="families; all of them by default")
-    parser.add_argument("--experts", choices=("dense", "grouped"), default="dense")
+    parser.add_argument("--experts", choices=("dense", "grouped", "batched"), default="dense")
+    parser.add_argument("--plan", choices=("tensor", "all_reduce", "all_to_all"), default="tensor")
     parser.add_argument("--jobs", type=int, default=2, help="how many families at once")
     parser.add_argument("--one", help=argparse.SUPPRESS)
     options = parser.parse_args()
+    chosen = Way(options.experts, options.plan)
     if options.one:
-        print(json.dumps(one(options.one, options.experts)))
+        print(json.dumps(one(options.one, chosen)))
     else:
-        print_table(COLUMNS, rows(options.names or families(), options.experts, options.jobs))
+        print_table(COLUMNS, rows(options.names or families(options.plan), chosen, options.jobs))

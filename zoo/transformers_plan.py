@@ -37,10 +37,10 @@ OWN_PLANS: dict[str, dict[str, str]] = {
 """Plans in Transformers' words for families that ship without one."""
 
 
-def apply_transformers_plan(name: str, model: nn.Module, mesh: DeviceMesh) -> nn.Module:
-    """Distribute a model by its ``tp_plan``; raises CaptureError where Transformers cannot.
+def apply_transformers_plan(name: str, model: nn.Module, mesh: DeviceMesh, experts: str | None = None) -> nn.Module:
+    """Distribute a model by its ``tp_plan``, and with ``experts`` by its ``ep_plan`` too, in that implementation.
 
-    The mesh must have one axis, over which the model is split.
+    The mesh must have one axis, over which the model is split. Raises CaptureError where Transformers cannot.
     """
     if mesh.ndim != 1:
         raise CaptureError(f"tp_plan needs a mesh of one axis, not {mesh.mesh_dim_names}; use one axis")
@@ -53,6 +53,8 @@ def apply_transformers_plan(name: str, model: nn.Module, mesh: DeviceMesh) -> nn
     with launched():
         configuration: Any = import_module("transformers.distributed.configuration_utils")
         settings: dict[str, Any] = {"tp_size": mesh.size()}
+        if experts is not None:
+            settings |= {"ep_size": mesh.size(), "ep_implementation": experts}
         if name in OWN_PLANS:
             settings["tp_plan"] = OWN_PLANS[name]
         wanted = configuration.DistributedConfig(**settings)
