@@ -103,20 +103,37 @@ def _bound(algebra: Algebra, name: str, views: Sequence[View], kind: TensorType)
         if is_beyond_all(algebra, name, bound):
             return own
         number = algebra.as_constant(bound)
-        if not kind.dtype.is_integer or number is None or not _is_given(algebra, own):
+        if not kind.dtype.is_integer or number is None:
             continue
         wanted = SETS["GE" if name == "maximum" else "LE"]
-        inside = integer_test(algebra, algebra.add([own, bound], [ONE, MINUS_ONE]), wanted)
+        above = algebra.add([own, bound], [ONE, MINUS_ONE])
+        if _always(algebra, above, wanted):
+            return own
+        if not _is_given(algebra, own):
+            continue
+        inside = integer_test(algebra, above, wanted)
         return _select(algebra, ops.Select(), [inside, own, bound], [kind, kind, kind])
     return function(algebra, name, views)
 
 
+def _always(algebra: Algebra, view: View, wanted: Region) -> bool:
+    """Whether an integer can only lie in a set, as the places that a choice gives do in its row."""
+    constant, scale, operand = algebra.integer(view)
+    if operand is None:
+        return False
+    value, region = algebra.guards.base(operand, regions.preimage(wanted, scale, constant))
+    possible = algebra.guards.possible(value[0], regions.EVERYTHING)
+    return possible != regions.EVERYTHING and regions.intersect(possible, region) == possible
+
+
 def _is_given(algebra: Algebra, view: View) -> bool:
-    """Whether an integer is an element of an input, masked or not: cases of what is computed are many."""
+    """Whether an integer is an element of an input, or masked: cases of what is computed are many."""
     terms, (_, _, operand) = algebra.terms, algebra.integer(view)
     if operand is None:
         return False
-    return terms.mask(operand) is not None or isinstance(terms.label(operand[0]), Input)
+    if terms.mask(operand) is not None or isinstance(terms.label(operand[0]), Input):
+        return True
+    return algebra.guards.base(operand, regions.EVERYTHING)[0] != operand
 
 
 LAWS: Mapping[type[Operator], Callable[..., View]] = {

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import cast
 
 from rewright.claims.language import Access, Add, Addend, Apply, Fold, Guard, Index, Ranged, Take
+from rewright.ir.dims import Dim
 from rewright.lifting.masks.blocks import digit_within
 from rewright.lifting.masks.positions import restate
 from rewright.lifting.terms import regions
-from rewright.lifting.terms.index import build, compose
+from rewright.lifting.terms.index import build, compose, variables_in
 from rewright.lifting.terms.regions import Region
 from rewright.lifting.terms.store import ONE, Named, Operand, Terms
 
-_DEPTH = 10
+_DEPTH = 24
 _MOST_ATOMS = 4
 _APART = 1000
 """Keeps the numbers of index operands apart while they are renumbered."""
@@ -22,24 +24,90 @@ _LINEAR = frozenset({"multiply", "where", "where_not", "identity"})
 _TRANSPARENT = (Apply, Add, Take, Ranged)
 
 
-def simplify(terms: Terms, operand: Operand, value: Operand, region: Region, depth: int = _DEPTH) -> Addend:
+def simplify(terms: Terms, operand: Operand, value: Operand, region: Region) -> Addend:
     """The operand where the integer ``value`` lies in ``region``; equal to it there, and nowhere else in general."""
-    term, access = operand
-    if depth == 0 or value[0] not in terms.inside[term] or _at_data(access):
-        return Addend(ONE, term, access)
-    label = terms.see(term)
-    if not isinstance(label, _TRANSPARENT):
-        return Addend(ONE, term, access)
-    if isinstance(label, Ranged):
-        return _decide(terms, operand, value, region, depth)
-    digit = digit_within(terms, operand, value, region)
-    if digit is not None:
-        return digit
-    inner = [simplify(terms, child, value, region, depth - 1) for child in terms.operands(operand)]
-    if isinstance(label, Take):
-        read = take(terms, inner[0], inner[1:])
-        return terms.add([(a.coefficient, a.term, a.access) for a in read]) or Addend(Fraction(0), terms.one, ())
-    return terms.remake(term, inner)
+    return _Within(terms, value, region).simplify(operand, _DEPTH)
+
+
+class _Within:
+    """What operands are where one integer lies in one set."""
+
+    def __init__(self, terms: Terms, value: Operand, region: Region) -> None:
+        self._terms, self._value, self._region = terms, value, region
+        self._found: dict[Operand, Addend] = {}
+
+    def simplify(self, operand: Operand, depth: int) -> Addend:
+        """The operand there, looked into so many levels deep."""
+        term, access = operand
+        if depth == 0 or self._value[0] not in self._terms.inside[term] or _at_data(access):
+            return Addend(ONE, term, access)
+        if operand not in self._found:
+            self._found[operand] = self._simplified(operand, depth)
+        return self._found[operand]
+
+    def _simplified(self, operand: Operand, depth: int) -> Addend:
+        terms, (term, access) = self._terms, operand
+        label = terms.see(term)
+        if not isinstance(label, _TRANSPARENT):
+            return Addend(ONE, term, access)
+        if isinstance(label, Ranged):
+            if isinstance(terms.see(terms.children(term)[0]), Fold):
+                return self._of_fold(operand, depth)
+            return self._decide(operand, depth)
+        digit = digit_within(terms, operand, self._value, self._region)
+        if digit is not None:
+            return digit
+        inner = [self.simplify(child, depth - 1) for child in terms.operands(operand)]
+        if isinstance(label, Take):
+            read = take(terms, inner[0], inner[1:])
+            return terms.add([(a.coefficient, a.term, a.access) for a in read]) or Addend(Fraction(0), terms.one, ())
+        return terms.remake(term, inner)
+
+    def _decide(self, operand: Operand, depth: int) -> Addend:
+        """An inner guard that tests the same value is its body or zero where the outer set settles it.
+
+        A mask of positions may test them counted from elsewhere.
+        """
+        terms, masked = self._terms, self._terms.mask(operand)
+        if masked is None or masked[0][0] != self._value[0] or not regions.is_set(masked[2]):
+            return Addend(ONE, *operand)
+        inner_value, body, own = masked
+        held = restate(terms, self._value, self._region, inner_value)
+        common = regions.NOTHING if held is None else regions.intersect(own, held)
+        if held is not None and not common:
+            return Addend(Fraction(0), terms.one, ())
+        if held is not None and common == held:
+            return self.simplify(body, depth - 1)
+        return Addend(ONE, *operand)
+
+    def _of_fold(self, operand: Operand, depth: int) -> Addend:
+        """A sum, or a maximum, over a range of what its body is there: the value is the same for all of the range."""
+        terms, (term, access) = self._terms, operand
+        unchanged = Addend(ONE, *operand)
+        (hole,) = terms.children(term)
+        (body,), axes, kind = terms.children(hole), terms.axes(hole), cast("Fold", terms.see(hole)).kind
+        box = regions.single(terms.region(term))
+        if box is None:
+            return unchanged
+        free = 1 + max((v for at in (access, self._value[1]) for _, strides in at for v, _ in strides), default=0)
+        own = {axis: free + number for number, axis in enumerate(axes)}
+        rest = iter(access)
+        inside = tuple((0, ((own[axis], 1),)) if axis in own else next(rest) for axis in range(terms.arity[body]))
+        found = self.simplify((body, inside), depth - 1)
+        if kind == "sum" and not found.coefficient:
+            return found
+        if found == Addend(ONE, body, inside) or not variables_in(found.access).issuperset(own.values()):
+            return unchanged
+        ranges: dict[int, tuple[Dim, Dim]] = {}
+        for axis, (low, high) in zip(axes, box, strict=True):
+            if low is None or high is None:
+                return unchanged
+            ranges[own[axis]] = low, high
+        if kind != "sum":
+            found = Addend(ONE, *terms.freeze(found))
+        folded = terms.fold_over(kind, (found.term, found.access), ranges)
+        hole, over = terms.flat(folded.hole, regions.whole(folded.box))
+        return Addend(found.coefficient, terms.set_range(hole, over), folded.access)
 
 
 def atoms(terms: Terms, operand: Operand, value: Operand, region: Region) -> list[Region]:
@@ -78,24 +146,6 @@ def _tests(terms: Terms, operand: Operand, value: Operand, depth: int) -> set[Re
 def _at_data(access: Access) -> bool:
     """Whether an access reads at the values of index operands, whose numbers mean nothing in any other term."""
     return any(v < 0 for _, strides in access for v, _ in strides)
-
-
-def _decide(terms: Terms, operand: Operand, value: Operand, region: Region, depth: int) -> Addend:
-    """An inner guard that tests the same value is its body or zero where the outer set settles it.
-
-    A mask of positions may test them counted from elsewhere.
-    """
-    masked = terms.mask(operand)
-    if masked is None or masked[0][0] != value[0] or not regions.is_set(masked[2]):
-        return Addend(ONE, *operand)
-    inner_value, body, own = masked
-    held = restate(terms, value, region, inner_value)
-    common = regions.NOTHING if held is None else regions.intersect(own, held)
-    if held is not None and not common:
-        return Addend(Fraction(0), terms.one, ())
-    if held is not None and common == held:
-        return simplify(terms, body, value, region, depth - 1)
-    return Addend(ONE, *operand)
 
 
 def take(terms: Terms, data: Addend, indices: list[Addend]) -> list[Addend]:
