@@ -92,11 +92,10 @@ class Guards:
         region = self.possible(value[0], region)
         addends: list[Addend] = []
         for a in view.addends:
-            if a.parts:
+            if a.parts and self._open_guard(value, a) is not None:
                 addends.extend(self._under_part(value, region, a))
-                continue
-            inner = simplify(self._terms, (a.term, a.access), value, region)
-            addends.append(Addend(a.coefficient * inner.coefficient, inner.term, inner.access))
+            else:
+                addends.append(self._within(value, region, a))
         return self._algebra.settle(view.dims, [a for a in addends if a.coefficient])
 
     def _under_part(self, value: Operand, region: Region, addend: Addend) -> list[Addend]:
@@ -180,7 +179,8 @@ class Guards:
         """``body`` where ``value`` lies in the region, else zero."""
         value, region = self.base(*self._seen_by_body(value, region, body))
         region = self.possible(value[0], region)
-        body = self._within(value, region, body)
+        if body.term not in self._terms.infinite:  # a guard is a product too, and zero times infinity is no number
+            body = self._within(value, region, body)
         value, region = self._bounded_above(value, region)
         if self._algebra.forms.quotients:
             holds = (
@@ -210,15 +210,17 @@ class Guards:
         return self._algebra.part(body.coefficient, hole, region, access)
 
     def _within(self, value: Operand, region: Region, body: Addend) -> Addend:
-        """A closed body as it reads where its guard holds, as at an index that is masked by the same test.
+        """A body as it reads where an integer lies in a set, as at an index that is masked by the same test.
 
-        One that may be infinite is kept: a guard is a product too, and zero times it is no number.
+        Sums that are open are closed where that changes what they are.
         """
-        is_open = bool(body.parts) or body.term in self._terms.infinite
-        if is_open or not region or value[0] not in self._terms.inside[body.term]:
+        if not region or value[0] not in self._terms.inside[body.term]:
             return body
-        simple = simplify(self._terms, (body.term, body.access), value, region)
-        return Addend(body.coefficient * simple.coefficient, simple.term, simple.access)
+        closed = self._algebra.folds.close(body) if body.parts else body
+        simple = simplify(self._terms, (closed.term, closed.access), value, region)
+        if simple == Addend(ONE, closed.term, closed.access):
+            return body
+        return Addend(closed.coefficient * simple.coefficient, simple.term, simple.access)
 
 
 @dataclass(frozen=True, slots=True)
