@@ -132,6 +132,9 @@ def _folds(
             if found is not None:
                 rest = {v: n for v, n in folded.items() if v != var}
                 return [b for a in found for b in (_folds(algebra, kind, a, rest, lengths, part) if rest else [a])]
+        guard = algebra.guards.guard_of(addend)
+        if guard is not None and variables_in(guard[0][1]).isdisjoint(folded):
+            return _under_guard(algebra, addend, guard, folded, lengths, part)
         several = [] if addend.parts else algebra.terms.expand(addend.term, addend.access)
         addends = [Addend(addend.coefficient * c, *operand) for c, operand in several]
         if len(addends) > 1 and any(collapse(algebra, a, v, n, lengths) for a in addends for v, n in folded.items()):
@@ -140,6 +143,23 @@ def _folds(
         if len(apart) > 1:
             return [b for a in apart for b in _folds(algebra, kind, a, folded, lengths, part)]
     return [_fold(algebra, kind, addend, folded, lengths, part)]
+
+
+def _under_guard(
+    algebra: Algebra,
+    addend: Addend,
+    guard: tuple[Operand, regions.Region, Addend],
+    folded: dict[int, Dim],
+    lengths: Sequence[Dim],
+    part: bool,
+) -> list[Addend]:
+    """A loop-invariant test stands outside of a sum; one whose set is still open keeps it so, and the sum is closed."""
+    value, region, body = guard
+    is_open = any(hole == addend.term for hole, _ in addend.parts)
+    found = _folds(algebra, "sum", body, folded, lengths, part)
+    if is_open:
+        found = [algebra.folds.close(one) for one in found]
+    return [algebra.guards.guard(value, region, one) for one in found]
 
 
 def _apart(algebra: Algebra, addends: Sequence[Addend], folded: Container[int]) -> list[Addend]:
