@@ -16,6 +16,7 @@ from math import isfinite, prod
 from operator import itemgetter
 from typing import NamedTuple, cast
 
+from rewright import ops
 from rewright.claims.language import (
     Access,
     Accesses,
@@ -215,9 +216,16 @@ class Terms:
             self.infinite.add(term)
 
     def _spreads_infinity(self, label: Label, children: tuple[int, ...]) -> bool:
+        content = label.content
+        if isinstance(content, Take):  # a place is finite, whatever it was computed from
+            children = children[:1]
+        elif isinstance(content, Guard):
+            children = children[1:]
         if self.infinite.isdisjoint(children):
             return False
-        return not (isinstance(label.content, Apply) and label.content.function in _FINITE)
+        if isinstance(content, Opaque) and isinstance(content.op, ops.Ordering):
+            return content.op.result != "indices"
+        return not (isinstance(content, Apply) and content.function in _FINITE)
 
     def label(self, term: int) -> Content | Named:
         """The label of a term's first node."""
