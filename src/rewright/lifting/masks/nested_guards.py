@@ -34,12 +34,15 @@ class _Within:
 
     def __init__(self, terms: Terms, value: Operand, region: Region) -> None:
         self._terms, self._value, self._region = terms, value, region
+        self._read_at = variables_in(value[1])
         self._found: dict[Operand, Addend] = {}
 
     def simplify(self, operand: Operand, depth: int) -> Addend:
         """The operand there, looked into so many levels deep."""
         term, access = operand
         if depth == 0 or self._value[0] not in self._terms.inside[term] or _at_data(access):
+            return Addend(ONE, term, access)
+        if not self._read_at <= variables_in(access):  # it can only read the value elsewhere
             return Addend(ONE, term, access)
         if operand not in self._found:
             self._found[operand] = self._simplified(operand, depth)

@@ -171,6 +171,8 @@ def _scatter_sum(algebra: Algebra, op: ops.Scatter, indices: Value, updates: Val
     pieces = indices if isinstance(indices, Pieces) else updates
     assert isinstance(pieces, Pieces)
     own = rows if pieces is indices else columns
+    if pieces is updates and pieces.axis in op.update_window_dims:
+        return _scatter_windows(algebra, op, indices, pieces, shape)
     if pieces.axis not in own:
         return scatter_sum(algebra, op, shape, as_view(algebra, indices), as_view(algebra, updates))
     number = own.index(pieces.axis)
@@ -185,6 +187,18 @@ def _scatter_sum(algebra: Algebra, op: ops.Scatter, indices: Value, updates: Val
         own_shape = shape if axis is None else (*shape[:axis], part.shape[pieces.axis], *shape[axis + 1 :])
         results.append(_scatter_sum(algebra, op, *pair, own_shape))
     return combine(algebra, "sum", results) if axis is None else assemble(results, axis, pieces.outer)
+
+
+def _scatter_windows(algebra: Algebra, op: ops.Scatter, indices: Value, updates: Pieces, shape: Shape) -> Value:
+    """Windows in pieces, each in its part of an axis that they cover."""
+    axis = op.window_axes(len(shape))[op.update_window_dims.index(updates.axis)]
+    if updates.shape[updates.axis] != shape[axis] or axis in op.scatter_dims_to_operand_dims:
+        return scatter_sum(algebra, op, shape, as_view(algebra, indices), as_view(algebra, updates))
+    results: list[Value] = []
+    for part in updates.parts:
+        own = (*shape[:axis], part.shape[updates.axis], *shape[axis + 1 :])
+        results.append(_scatter_sum(algebra, op, indices, part, own))
+    return assemble(results, axis, updates.outer)
 
 
 LAWS: Mapping[type[Operator], Callable[..., Value]] = {ops.Gather: _gather}
