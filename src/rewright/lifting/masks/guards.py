@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from rewright.claims.language import Add, Addend, Guard, Ranged, View
+from rewright.claims.language import Add, Addend, Guard, Ranged, View, applies
 from rewright.ir.dims import Dim
 from rewright.lifting.masks.nested_guards import simplify
 from rewright.lifting.masks.positions import align, decide, ranges_of
@@ -174,6 +174,50 @@ class Guards:
             return None
         value, body = self._terms.operands((hole, addend.access))
         return value, region, Addend(addend.coefficient, *body, inside)
+
+    def outside(self, addend: Addend) -> Addend:
+        """An addend that is zero unless an integer lies in a set, as a guard of the whole; itself if it is none such.
+
+        So is a product with a sum whose addends all are under one test.
+        """
+        if self.guard_of(addend) is not None:
+            return addend
+        found = self._support((addend.term, addend.access), dict(addend.parts))
+        if found is None or addend.term in self._terms.infinite:
+            return addend
+        inner = self._within(*found, addend)
+        return addend if inner == addend else self.guard(*found, self._with_sum(inner))
+
+    def _with_sum(self, product: Addend) -> Addend:
+        """A product with a sum as the sequential program writes the sum of the products."""
+        terms = self._terms
+        if self._algebra.sequential or product.parts or not applies(terms.label(product.term), "multiply"):
+            return product
+        factors = terms.operands((product.term, product.access))
+        sums = [factor for factor in factors if isinstance(terms.label(factor[0]), Add)]
+        if len(sums) != 1:
+            return product
+        others = [factor for factor in factors if factor != sums[0]]
+        items = [(product.coefficient * c, *terms.multiply([*others, one])) for c, one in terms.expand(*sums[0])]
+        total = self._algebra.sum_of(items)
+        return total if total is not None and total.term < self._algebra.horizon else product
+
+    def _support(self, operand: Operand, parts: Mapping[int, Region]) -> tuple[Operand, Region] | None:
+        """An integer and the set that it lies in wherever a term is not zero."""
+        terms, (term, _) = self._terms, operand
+        label, hole, region = terms.label(term), term, parts.get(term)
+        if isinstance(label, Ranged):
+            region, hole = terms.region(term), terms.children(term)[0]
+        if isinstance(terms.label(hole), Guard):
+            inner = terms.operands((hole, operand[1]))
+            return None if region is None or not regions.is_set(region) else (inner[0], region)
+        if applies(label, "multiply"):
+            several = (self._support(factor, parts) for factor in terms.operands(operand))
+            return next((found for found in several if found is not None), None)
+        if isinstance(label, Add):
+            found = {self._support(summand, parts) for summand in terms.operands(operand)}
+            return found.pop() if len(found) == 1 else None
+        return None
 
     def guard(self, value: Operand, region: Region, body: Addend) -> Addend:
         """``body`` where ``value`` lies in the region, else zero."""

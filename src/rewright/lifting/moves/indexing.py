@@ -267,6 +267,7 @@ def _where_index(
         return body, None
     if len(body.addends) > 1:
         raise NotAView("a scatter of a sum")
+    addend = algebra.guards.outside(addend)
     guard, cut = algebra.guards.guard_of(addend), None
     if guard is not None:
         value, region, bare = guard

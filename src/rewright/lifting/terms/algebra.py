@@ -241,7 +241,7 @@ class Algebra:
             rest = self._over_all(rest)
         if constant:
             rest, constant = self._absorb(*self._opposite(rest, constant))
-        total = self._sum(rest)
+        total = self.sum_of(rest)
         if total is None:
             return (Addend(constant, one, ()),) if constant else ()
         return (total, Addend(constant, one, ())) if constant else (total,)
@@ -327,12 +327,12 @@ class Algebra:
         closed = [a for a in addends if not a.parts]
         if len(closed) > 1:
             with self.over(view.dims):
-                total = self._sum([(a.coefficient, a.term, a.access) for a in closed])
+                total = self.sum_of([(a.coefficient, a.term, a.access) for a in closed])
             closed = [total] if total is not None else []
         partial = [a for a in addends if a.parts]
         return (*closed, *self._join(partial))
 
-    def _sum(self, items: list[tuple[Fraction, int, Access]]) -> Addend | None:
+    def sum_of(self, items: list[tuple[Fraction, int, Access]]) -> Addend | None:
         """The sum as one term, that of the sequential program where it has it."""
         total = self.terms.add(items)
         if total is not None and not self.sequential and total.term >= self.horizon and len(items) > 1:
