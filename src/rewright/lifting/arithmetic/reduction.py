@@ -133,7 +133,7 @@ def _folds(
                 rest = {v: n for v, n in folded.items() if v != var}
                 return [b for a in found for b in (_folds(algebra, kind, a, rest, lengths, part) if rest else [a])]
         guard = algebra.guards.guard_of(addend)
-        if guard is not None and variables_in(guard[0][1]).isdisjoint(folded):
+        if guard is not None and _is_invariant(algebra, guard[0], folded):
             return _under_guard(algebra, addend, guard, folded, lengths, part)
         several = [] if addend.parts else algebra.terms.expand(addend.term, addend.access)
         addends = [Addend(addend.coefficient * c, *operand) for c, operand in several]
@@ -143,6 +143,15 @@ def _folds(
         if len(apart) > 1:
             return [b for a in apart for b in _folds(algebra, kind, a, folded, lengths, part)]
     return [_fold(algebra, kind, addend, folded, lengths, part)]
+
+
+def _is_invariant(algebra: Algebra, value: Operand, folded: Container[int]) -> bool:
+    """Whether a test is one that ranks alone have, as of what is theirs, and the same for all that is summed.
+
+    Those of the sequential program stay where it has them.
+    """
+    is_own = not algebra.sequential and value[0] not in algebra.terms.tested
+    return is_own and not any(v in folded for v in variables_in(value[1]))
 
 
 def _under_guard(

@@ -124,6 +124,8 @@ class Terms:
         """By term that is the root of a prime that prime."""
         self.masks: dict[int, list[int]] = {}
         """By term the guards of it."""
+        self.tested: set[int] = set()
+        """The values that guards of the sequential program test."""
         self.closings: dict[int, list[int]] = {}
         """By fold or guard the terms of it with a range."""
         self.products: dict[int, list[int]] = {}
@@ -191,6 +193,8 @@ class Terms:
             self.named[children[0]] = term
         elif isinstance(content, Guard):
             self.masks.setdefault(children[1], []).append(term)
+            if not self.horizon:
+                self.tested.add(children[0])
         elif isinstance(content, Ranged):
             self.closings.setdefault(children[0], []).append(term)
         # Nobody decides the guards that a name hides.
