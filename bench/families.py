@@ -2,9 +2,10 @@
 
 A tiny model of each, forward and backward on two ranks, is captured with Transformers' own plan, compared with the
 model on one device, and the proof audited. Configurations are the defaults but for sizes, which do not fit
-all families. ``python -m bench.families NAME ..`` takes some only; ``--experts grouped`` keeps Transformers'
-grouped products of experts instead of every expert on every token, ``batched`` takes its products per chosen expert; ``--plan all_reduce`` or ``all_to_all`` puts whole
-experts on ranks, by the families' ``ep_plan``. Each family runs in a process of its own.
+all families. ``python -m bench.families NAME ..`` takes some only. Experts are computed densely, every one on every
+token; ``--experts grouped`` keeps Transformers' products over groups of sorted rows, and ``batched`` takes its
+products per chosen expert. ``--plan all_reduce`` or ``all_to_all`` puts whole experts on ranks besides, by the
+families' ``ep_plan``. Each family runs in a process of its own.
 """
 
 from __future__ import annotations

@@ -162,7 +162,8 @@ def _in_products(op: ops.Convolution, x: TensorType, kernel: TensorType) -> Grap
 def _as_choice(
     op: ops.Scatter, x: TensorType, indices: TensorType, updates: TensorType, counted: tuple[tuple[int, int], ...]
 ) -> Graph | None:
-    return _graph([x, indices, updates], lambda b, places: writes.as_choice(b, op, *places, counted))
+    types = [x, indices, updates]
+    return _graph(types, lambda b, at: writes.as_choice(b, op, at[0], at[1], at[2], counted))
 
 
 @lru_cache(256)

@@ -10,7 +10,7 @@ from rewright.lifting.terms.regions import Region
 from rewright.lifting.terms.store import DIGITS, ONE, Operand, Terms
 
 
-def test_divided(terms: Terms, operand: Operand, region: Region) -> tuple[Operand, Region] | None:
+def multiply_out(terms: Terms, operand: Operand, region: Region) -> tuple[Operand, Region] | None:
     """A test of a number divided by a constant, rounded towards zero, as a test of that number; None for others."""
     divided = _by_constant(terms, operand, "divide_integer")
     if divided is None:

@@ -11,7 +11,7 @@ from rewright.claims.language import Addend, View
 from rewright.ir.operator import Operator
 from rewright.ir.types import DType, TensorType
 from rewright.lifting.arithmetic.functions import function, of_integers
-from rewright.lifting.masks.blocks import test_divided
+from rewright.lifting.masks.blocks import multiply_out
 from rewright.lifting.masks.positions import align, decide, everywhere, is_infinity, orient, ranges_of, restate
 from rewright.lifting.recognition.shifts import is_maximum
 from rewright.lifting.recognition.signs import is_finite, is_positive, is_truth
@@ -123,7 +123,7 @@ def integer_test(algebra: Algebra, view: View, wanted: Region) -> View:
         return algebra.constant(view.dims, 1.0) if holds else algebra.zero(view.dims)
     lengths = [n for digits in view.dims for n in digits]
     region = regions.preimage(wanted, scale, constant)
-    divided = test_divided(algebra.terms, term, region)
+    divided = multiply_out(algebra.terms, term, region)
     if divided is not None:
         return integer_test(algebra, View(view.dims, (Addend(ONE, *divided[0]),)), divided[1])
     answer = everywhere(algebra.terms, term, region)

@@ -25,11 +25,13 @@ def as_choice(
     """
     shape = b.type(x).shape
     axes = _axes(b, op, x, updates)
-    for number, vectors in () if axes is None else counted:
+    if axes is None:
+        return None
+    for number, vectors in counted:
         own, axis = op.batch_axes(len(axes))[vectors], op.scatter_dims_to_operand_dims[number]
         if axes[own] is None and b.type(updates).shape[own] == shape[axis] and axis not in axes.values():
             axes[own] = axis
-    if axes is None or product(b.type(updates).shape[a] for a in axes if axes[a] is None) != 1:
+    if product(b.type(updates).shape[a] for a in axes if axes[a] is None) != 1:
         return None
     here: int | None = None
     for number, axis in enumerate(op.scatter_dims_to_operand_dims):
