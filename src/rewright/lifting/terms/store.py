@@ -114,7 +114,7 @@ class Terms:
         self.anchors: set[int] = set()
         """Sums that other operators read: they stay whole inside longer sums."""
         self.inside: dict[int, frozenset[int]] = {}
-        """The terms whose values guards inside a term test, or of which it has a quotient or a remainder."""
+        """The terms whose values guards inside a term test, or quotients and remainders there are of."""
         self.named: dict[int, int] = {}
         """Terms that have a name, and that name."""
         self.infinite: set[int] = set()
@@ -199,9 +199,8 @@ class Terms:
             self.closings.setdefault(children[0], []).append(term)
         # Nobody decides the guards that a name hides.
         is_digit = isinstance(content, Apply) and content.function in DIGITS
-        if hidden or (
-            not is_digit and type(content) in _PLAIN and all(not self.open[c] and not self.inside[c] for c in children)
-        ):
+        is_plain = not is_digit and type(content) in _PLAIN
+        if hidden or (is_plain and all(not self.open[c] and not self.inside[c] for c in children)):
             self.open[term] = self.inside[term] = _NOTHING
             if not self.infinite.isdisjoint(children) and self._spreads_infinity(label, children):
                 self.infinite.add(term)
@@ -214,17 +213,15 @@ class Terms:
         self.open[term] = holes
         tested = _union([self.inside[c] for c in children])
         self.inside[term] = tested | {children[0]} if is_digit or isinstance(content, Guard) else tested
-        is_number = isinstance(content, Number) and content.value != 1
-        is_infinite = is_number or (isinstance(content, Table) and not _all_finite(content.values))
+        is_infinite = isinstance(content, Number) and content.value != 1
+        is_infinite |= isinstance(content, Table) and not _all_finite(content.values)
         if is_infinite or self._spreads_infinity(label, children):
             self.infinite.add(term)
 
     def _spreads_infinity(self, label: Label, children: tuple[int, ...]) -> bool:
         content = label.content
-        if isinstance(content, Take):  # a place is finite, whatever it was computed from
-            children = children[:1]
-        elif isinstance(content, Guard):
-            children = children[1:]
+        if isinstance(content, Take | Guard):  # a place and what is tested are finite, whatever they are computed from
+            children = children[:1] if isinstance(content, Take) else children[1:]
         if self.infinite.isdisjoint(children):
             return False
         if isinstance(content, Opaque) and isinstance(content.op, ops.Ordering):
