@@ -16,7 +16,6 @@ from math import isfinite, prod
 from operator import itemgetter
 from typing import NamedTuple, cast
 
-from rewright import ops
 from rewright.claims.language import (
     Access,
     Accesses,
@@ -224,8 +223,8 @@ class Terms:
             children = children[:1] if isinstance(content, Take) else children[1:]
         if self.infinite.isdisjoint(children):
             return False
-        if isinstance(content, Opaque) and isinstance(content.op, ops.Ordering):
-            return content.op.result != "indices"
+        if isinstance(content, Opaque) and getattr(content.op, "result", "values") == "indices":  # of what is ordered
+            return False
         return not (isinstance(content, Apply) and content.function in _FINITE)
 
     def label(self, term: int) -> Content | Named:
