@@ -178,12 +178,12 @@ class Guards:
     def outside(self, addend: Addend) -> Addend:
         """An addend that is zero unless an integer lies in a set, as a guard of the whole; itself if it is none such.
 
-        So is a product with a sum whose addends all are under one test.
+        So is a product with a sum whose addends all are under one test, if that is one that ranks alone have.
         """
-        if self.guard_of(addend) is not None:
+        if self._algebra.sequential or self.guard_of(addend) is not None or addend.term in self._terms.infinite:
             return addend
         found = self._support((addend.term, addend.access), dict(addend.parts))
-        if found is None or addend.term in self._terms.infinite:
+        if found is None or found[0][0] in self._terms.tested:
             return addend
         inner = self._within(*found, addend)
         return addend if inner == addend else self.guard(*found, self._with_sum(inner))
