@@ -72,7 +72,6 @@ LOOKUPS: tuple[Move, ...] = (
     one_hot,
     scatter,
     scatter_pairs,
-    overwrite,
 )
 OTHERS: tuple[Move, ...] = (rare, test_of_reals, masked_places, masked_places, beside_infinity)
 
@@ -108,7 +107,8 @@ def sequential_program(seed: int, count: int = 25) -> Program:
     p = Program(seed)
     declare(p)
     family = p.random.choice([REAL, WHOLE + LOOKUPS, WHOLE + LOOKUPS, SUMS, LAYOUT, OTHERS])
-    grow(p, [*LAYOUT, *REAL, *SUMS, *WHOLE, *LOOKUPS, *OTHERS, *family, *family, *family], count)
+    moves = [*LAYOUT, *REAL, *SUMS, *WHOLE, *LOOKUPS, overwrite, *OTHERS, *family, *family, *family]
+    grow(p, moves, count)
     return p
 
 
