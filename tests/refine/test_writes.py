@@ -8,6 +8,7 @@ import pytest
 
 from rewright import ops
 from rewright.ir.types import DType, TensorType
+from rewright.ops.scatter import ScatterKind
 from rewright.refine.engine import answer
 from tests.programs import Builder
 
@@ -15,9 +16,9 @@ Write = Callable[[Builder, int, int, int], int]
 ROWS, WIDTH, COUNT = 6, 4, 3
 
 
-def by_index(axis: int = 0, kind: str = "replace") -> Write:
+def by_index(axis: int = 0, kind: ScatterKind = "replace") -> Write:
     def write(b: Builder, x: int, index: int, updates: int) -> int:
-        op = ops.Scatter(kind, (1 - axis,), (axis,), (), (), (axis,), 1)  # type: ignore[arg-type]
+        op = ops.Scatter(kind, (1 - axis,), (axis,), (), (), (axis,), 1)
         return b.add(op, x, index, updates)
 
     return write
@@ -91,3 +92,14 @@ def test_the_last_of_writes_is_not_their_sum() -> None:
     added = program(by_index(kind="sum"), None)
 
     assert verdict(program(by_index(), None), [added]) == "refuted"
+
+
+@pytest.mark.parametrize(("rows", "expected"), [((0, 0, 0), "proved PROVED"), ((0, 1, 2), "refuted")])
+def test_an_index_counted_along_an_axis_of_one_is_nought(rows: tuple[int, ...], expected: str) -> None:
+    """``arange(1)`` along the second axis of the index, whose first is three long, says row 0 three times."""
+
+    def counted(b: Builder, x: int, index: int, updates: int) -> int:
+        zeros = b.add(ops.Iota(TensorType((COUNT, 1), DType.I64), 1))
+        return b.add(ops.Scatter("replace", (1,), (0,), (), (), (0,), 1), x, zeros, updates)
+
+    assert verdict(program(by_index(), rows), [program(counted, rows)]) == expected

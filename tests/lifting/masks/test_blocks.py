@@ -24,7 +24,11 @@ def made(name: str) -> tuple[Terms, Operand, Operand]:
 
 
 def holds(region: Region, number: int) -> bool:
-    return any((low is None or low <= number) and (high is None or number < high) for ((low, high),), _ in region)  # type: ignore[operator]
+    def within(low: object, high: object) -> bool:
+        assert isinstance(low, int | None) and isinstance(high, int | None)
+        return (low is None or low <= number) and (high is None or number < high)
+
+    return any(within(low, high) for ((low, high),), _ in region)
 
 
 @pytest.mark.parametrize("low", [None, -2, -1, 0, 1, 2])

@@ -295,9 +295,8 @@ def _positions_met(algebra: Algebra, index: View, value: Operand, region: Region
     if term != value or scale != 1 or not isinstance(size, int):
         return None
     window = regions.intervals(-int(constant), size - int(constant))
-    if regions.intersect(algebra.guards.possible(value[0], window), region) == algebra.guards.possible(
-        value[0], window
-    ):
+    possible = algebra.guards.possible(value[0], window)
+    if regions.intersect(possible, region) == possible:
         return 0, size
     met = regions.single(regions.intersect(window, region))
     if met is None or not isinstance(met[0][0], int) or not isinstance(met[0][1], int):

@@ -14,7 +14,7 @@ from rewright.lifting.recognition.quotients import place
 from rewright.lifting.terms.algebra import Algebra
 from rewright.lifting.terms.index import identity
 from rewright.lifting.terms.store import ONE
-from rewright.lifting.terms.value import Pieces, Value
+from rewright.lifting.terms.value import Pieces, Value, variables_of
 
 _MOST_RUNS = 64
 """A table of more runs of numbers stays one."""
@@ -54,10 +54,12 @@ def numbers(algebra: Algebra, value: Value) -> tuple[int, ...] | None:
         return None
     count = int(str(sizes[0])) if sizes else 1
     found = place(algebra, value)
-    if found is not None and len(found[1]) < 2:
-        low, step = found[0], sum(s for _, s in found[1] if isinstance(s, int))
-        return tuple(int(str(low)) + step * k for k in range(count))
-    return _entries(algebra, value, count)
+    if found is None:
+        return _entries(algebra, value, count)
+    # Along the other axes there is place nought only, with whatever step that is read.
+    long = {v for names, n in zip(variables_of(value.dims), value.shape, strict=True) if n != 1 for v in names}
+    step = sum(int(str(s)) for v, s in found[1] if v in long)
+    return tuple(int(str(found[0])) + step * k for k in range(count))
 
 
 def _entries(algebra: Algebra, view: View, count: int) -> tuple[int, ...] | None:

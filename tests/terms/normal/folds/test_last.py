@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from rewright import ops
+from rewright.ir.dims import Dim
 from rewright.ir.graph import Graph
 from rewright.ir.types import DType, TensorType
 from rewright.terms.normal.algebra import new_context
 from rewright.terms.normal.denoting.denote import Denoter
-from rewright.terms.normal.polynomials.atoms import ZERO, symbol
+from rewright.terms.normal.polynomials.atoms import ZERO, Polynomial, symbol
 from tests.programs import Builder
+
+
+def number(size: Dim) -> Polynomial:
+    assert isinstance(size, int)
+    return ZERO + size
 
 
 def written(rows: tuple[int, ...] | None, count: int, size: int = 6) -> Graph:
@@ -23,7 +29,7 @@ def written(rows: tuple[int, ...] | None, count: int, size: int = 6) -> Graph:
 
 def at(graph: Graph, place: int | str, size: int = 6) -> str:
     context = new_context(10.0)
-    denoter = Denoter(context, graph, lambda n: ZERO + n)  # type: ignore[operator]
+    denoter = Denoter(context, graph, number)
     if isinstance(place, int):
         return str(denoter.value(graph.outputs["z"], (ZERO + place,)))
     with context.ranges([(place, ZERO, ZERO + size)]):
@@ -71,6 +77,6 @@ def test_rows_counted_by_an_index_have_one_write_each() -> None:
     graph = b.build()
     context = new_context(10.0)
     with context.ranges([("r", ZERO, ZERO + 4), ("p", ZERO, ZERO + 6)]):
-        found = str(Denoter(context, graph, lambda n: ZERO + n).value(graph.outputs["z"], (symbol("r"), symbol("p"))))  # type: ignore[operator]
+        found = str(Denoter(context, graph, number).value(graph.outputs["z"], (symbol("r"), symbol("p"))))
 
     assert found.replace("-i[r, 0] + p", "i[r, 0] - p") == "(if i[r, 0] - p = 0 then y[r] else x[r, p])"
