@@ -151,12 +151,13 @@ def _floats(shape: Sequence[int], call: Call, generator: torch.Generator) -> tor
     dtype, info = call.kind.floats, torch.finfo(call.kind.floats)
     x = torch.randn(tuple(shape), generator=generator)
     root = info.max**0.25  # products of two and sums of many do not overflow: where a sum does is a matter of its order
+    other = -root / 3  # and no two cancel: what is left beside them, nought or not, is a matter of the order too
     make: Mapping[str, Callable[[], torch.Tensor]] = {
         "ties": lambda: x.mul(2).round() / 2,
         "small": lambda: x * 1e-3,
         "large": lambda: x * 30,
         "equal": lambda: torch.full_like(x, 0.75),
-        "edges": lambda: _some(x, (math.nan, math.inf, -math.inf, 0.0, -0.0, root, info.tiny / 4, -root), generator),
+        "edges": lambda: _some(x, (math.nan, math.inf, -math.inf, 0.0, -0.0, root, info.tiny / 4, other), generator),
         "rows": lambda: _whole_rows(x, (-math.inf, math.nan, 0.0, math.inf), generator),
     }
     return make.get(call.values, lambda: x)().to(dtype)
