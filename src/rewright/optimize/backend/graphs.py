@@ -56,17 +56,22 @@ class GraphCalls:
 
     def __call__(self, arguments: Sequence[Any]) -> Sequence[Any]:
         """The results, with the strides that the graph says."""
+        if not torch.is_grad_enabled() and not _is_watched():
+            return self._run(arguments)
+        with torch.no_grad(), _unwatched():
+            return self._run(arguments)
+
+    def _run(self, arguments: Sequence[Any]) -> Sequence[Any]:
         sizes = sizes_of(arguments) if self.flexible else ()
         call = self.by_fitted.get(sizes) or self.by_sizes.get(sizes)
-        with torch.no_grad(), _unwatched():
-            if call is None:
-                with self.lock:
-                    call = self.by_fitted.get(sizes) or self.by_sizes.get(sizes) or self._prepare(sizes, arguments)
-            try:
-                return call(*arguments)
-            except Exception as error:  # the graph's own, which eager PyTorch then raises, or of what was compiled
-                _LOG.warning("%s left to eager PyTorch: %s", self.kind, said(error))
-                return self.module.forward(*arguments)
+        if call is None:
+            with self.lock:
+                call = self.by_fitted.get(sizes) or self.by_sizes.get(sizes) or self._prepare(sizes, arguments)
+        try:
+            return call(*arguments)
+        except Exception as error:  # the graph's own, which eager PyTorch then raises, or of what was compiled
+            _LOG.warning("%s left to eager PyTorch: %s", self.kind, said(error))
+            return self.module.forward(*arguments)
 
     def _prepare(self, sizes: Sizes, arguments: Sequence[Any]) -> Call:
         given = [a.detach() if isinstance(a, torch.Tensor) else a for a in arguments]
@@ -170,5 +175,8 @@ class GraphCalls:
 def _unwatched() -> AbstractContextManager[object]:
     """Without what sees each operator: compiled graphs have none, and AOTAutograd looks at its first call so."""
     disabled: Any = _disable_current_modes
-    watched = torch._C._len_torch_dispatch_stack() > 0  # pyright: ignore[reportPrivateUsage]
-    return disabled() if watched else nullcontext()
+    return disabled() if _is_watched() else nullcontext()
+
+
+def _is_watched() -> bool:
+    return torch._C._len_torch_dispatch_stack() > 0  # pyright: ignore[reportPrivateUsage]

@@ -55,10 +55,12 @@ class Kernels:
 
     def _takes(self, tensors: Sequence[torch.Tensor], given: Mapping[str, torch.Tensor]) -> bool:
         """Whether tensors can be read from memory, lie where they should, and are such that the graph is defined."""
-        if not all(type(t) in _KINDS and not t.is_neg() and not t.is_conj() for t in tensors):
-            return False
-        if any(tensors[number].stride() != strides for number, strides in self.returned.arguments.items()):
-            return False
+        for tensor in tensors:
+            if type(tensor) not in _KINDS or tensor.is_neg() or tensor.is_conj():
+                return False
+        for number, strides in self.returned.arguments.items():
+            if tensors[number].stride() != strides:
+                return False
         return self.domain is None or not self.domain.violation(given)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, cast
 
 import torch
@@ -57,12 +58,20 @@ class Returned:
     arguments: Mapping[int, tuple[int, ...]]
     """The strides of the arguments whose memory is returned."""
 
+    @cached_property
+    def whole(self) -> tuple[int, ...] | None:
+        """Which computed tensor each result is, where each is one as it is; else None."""
+        homes = [leaf for leaf in self.leaves if isinstance(leaf, Home) and leaf.is_whole and not leaf.is_argument]
+        return tuple(home.number for home in homes) if len(homes) == len(self.leaves) else None
+
     def make(self, values: Sequence[torch.Tensor], arguments: Sequence[torch.Tensor]) -> list[Any]:
         """The results, from what was computed; what is new is in no memory of another."""
         used = {a.untyped_storage().data_ptr() for a in arguments}
         bases: list[torch.Tensor] = []
         for value, layout in zip(values, self.computed, strict=True):
-            new = value = value.to(layout.device)
+            if value.device != layout.device:
+                value = value.to(layout.device)
+            new = value
             place = value.untyped_storage().data_ptr()
             as_it_is = value.stride() == layout.strides and value.dtype == layout.dtype and not value.storage_offset()
             if not as_it_is or place in used:
@@ -70,6 +79,8 @@ class Returned:
                 place = new.copy_(value).untyped_storage().data_ptr()
             used.add(place)
             bases.append(new)
+        if self.whole is not None:
+            return [bases[number] for number in self.whole]
         made: dict[Home, torch.Tensor] = {}
         for leaf in self.leaves:
             if isinstance(leaf, Home) and leaf not in made:
