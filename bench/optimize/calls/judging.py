@@ -111,7 +111,7 @@ def in_double(value: Any) -> Any:
 
 def bits(x: torch.Tensor) -> torch.Tensor:
     """The bytes of a tensor's elements, in which NaN is itself."""
-    return x.detach().resolve_neg().contiguous().view(-1).view(torch.uint8)
+    return x.detach().resolve_neg().clone(memory_format=torch.contiguous_format).view(-1).view(torch.uint8)
 
 
 __all__ = ["Outcome", "bits", "difference", "in_double", "outcome"]

@@ -230,14 +230,14 @@ class Storage:
 class Tensor:
     """A tensor of the traced program: a storage, or another tensor seen through a view step."""
 
-    __slots__ = ("_position", "_version", "parent", "step", "storage")
+    __slots__ = ("parent", "seen", "step", "storage")
 
     def __init__(self, storage: Storage, parent: Tensor | None = None, step: ViewStep | None = None) -> None:
         self.storage = storage
         self.parent = parent
         self.step = step
-        self._version = -1
-        self._position = -1
+        self.seen = -1, -1
+        """Which version of the storage was read last, and the node that it gave."""
 
     @staticmethod
     def fresh(position: int) -> Tensor:
@@ -252,10 +252,9 @@ class Tensor:
         """Position of the node that holds the elements now."""
         if self.parent is None or self.step is None:
             return self.storage.position
-        if self._version != self.storage.version:
-            self._position = self.step.read(b, self.parent.read(b))
-            self._version = self.storage.version
-        return self._position
+        if self.seen[0] != self.storage.version:
+            self.seen = self.storage.version, self.step.read(b, self.parent.read(b))
+        return self.seen[1]
 
     def write(self, b: GraphBuilder, value: int) -> None:
         """Replace the elements, for every alias; ``value`` has this tensor's shape and dtype."""

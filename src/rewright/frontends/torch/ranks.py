@@ -2,50 +2,42 @@
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import operator
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, cast
+from functools import partial
+from typing import Any, Literal
 
 import torch
-from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.distributed.device_mesh import DeviceMesh
 
 from rewright.frontends import fitting
 from rewright.frontends.ranks import share_nodes
 from rewright.frontends.torch import forks, waiting
+from rewright.frontends.torch.alike.lowering import lower_alike
+from rewright.frontends.torch.alike.tracing import have_one_group, trace_alike
 from rewright.frontends.torch.capture import with_metadata
 from rewright.frontends.torch.fakes import Dynamic
 from rewright.frontends.torch.lower import lower
-from rewright.frontends.torch.marks import read_mark
-from rewright.frontends.torch.messages import capture_error
+from rewright.frontends.torch.one_rank import Build, TracedRank, build_program, trace_rank
 from rewright.frontends.torch.run.exchange import Exchange
 from rewright.frontends.torch.run.running import run
 from rewright.frontends.torch.run.together import Ranks, check_ranks, run_together
-from rewright.frontends.torch.specs import RankPlacement, SpecReader, assemble
-from rewright.frontends.torch.trace import Trace, trace
+from rewright.frontends.torch.specs import RankPlacement, assemble
 from rewright.frontends.torch.traced import TracedProgram
 from rewright.frontends.torch.validation.calls import Calls
 from rewright.frontends.torch.waiting import Waits
-from rewright.frontends.torch.world import as_rank, groups, without_network
+from rewright.frontends.torch.world import groups, without_network
 from rewright.frontends.validation.record import Validation, join_validations
 from rewright.ir.errors import CaptureError, RewrightError
 from rewright.ir.graph import Graph
 from rewright.ir.placement import Mesh, Placement, RankProgram
 
-Build = Callable[[DeviceMesh], Any]
-"""Called once per rank: ``(module or function, args)`` or ``(module or function, args, kwargs)``."""
-
-
-@dataclass(frozen=True)
-class TracedRank:
-    """One rank's trace with the placements that the rank sees, by input and output name."""
-
-    trace: Trace
-    inputs: dict[str, RankPlacement]
-    outputs: dict[str, RankPlacement]
-    collectives: int
+_PATIENCE = 30.0
+"""Seconds that a copy of this process is waited for, besides those in which all ranks would be traced one by one."""
 
 
 @dataclass(frozen=True)
@@ -79,6 +71,10 @@ def capture_ranks(
     that many processes, each for its share of the ranks. With ``validate`` every distinct call of all ranks is checked
     once. The rest is as in :func:`capture`. Raises CaptureError and UnsupportedOperator.
 
+    Ranks whose process groups are of all of them are traced once, in a copy of this process, where the program does not
+    look at a number that ranks differ in, but only computes with it; the last rank is traced by itself too, and has to
+    be the same. Else they are traced one after the other, as they are with ``all_ranks``.
+
     Of a mesh of more than 16 ranks some are traced, and the rest is taken to be like them but for numbers that are
     affine in mesh coordinates, which is compared with ranks that it was not made from and named under assumptions.
     Where it does not hold, or with ``all_ranks``, every rank is traced.
@@ -111,6 +107,10 @@ def capture_ranks(
         fitted = _fit(one, axes)
         if fitted is not None:
             return _assemble(fitted, axes, checked())
+    if 2 < axes.size <= fitting.LARGEST and have_one_group(axes) and not all_ranks:
+        copy = forks.Asked(partial(_trace_alike, build, axes, backward, dynamic, validate))
+        if (found := _of_all(copy, partial(one, axes.size - 1), axes)) is not None:
+            return _assemble(found[0], axes, [*found[1], *checked()])
     if jobs > 1 and axes.size > 1:
         try:
             return _assemble(*_fork(one, checked, axes, jobs))
@@ -119,6 +119,45 @@ def capture_ranks(
                 raise
     lowered = [one(rank) for rank in range(axes.size)]
     return _assemble(lowered, axes, checked())
+
+
+def _trace_alike(
+    build: Build, mesh: Mesh, backward: bool, dynamic: Dynamic | None, validate: bool
+) -> tuple[list[_Lowered], list[Validation]]:
+    """All ranks by one trace, and what was checked of calls in which they differ."""
+    gc.disable()  # this process ends with its answer
+    calls = Calls() if validate else None
+    found: list[_Lowered] = []
+    with trace_alike(build, mesh, backward=backward, dynamic=dynamic) as alike:
+        with alike.at(1):
+            graphs = lower_alike({r: alike.program(r) for r in range(mesh.size)}, alike.arguments, 1)
+        for rank in range(mesh.size):
+            with alike.at(rank) as traced:
+                if calls is not None:
+                    calls.add(traced.trace.program, alike.arguments)
+                found.append(_lower(traced, graphs.get(rank)))
+    shared = share_nodes([rank.graph for rank in found])
+    ranks = [replace(rank, graph=graph) for rank, graph in zip(found, shared, strict=True)]
+    return ranks, [] if calls is None else [calls.record()]
+
+
+def _of_all(
+    copy: forks.Asked[tuple[list[_Lowered], list[Validation]]], last: Callable[[], _Lowered], mesh: Mesh
+) -> tuple[list[_Lowered], list[Validation]] | None:
+    """What a copy of this process found for all ranks, where that is what the last one is by itself."""
+    start = time.monotonic()
+    try:
+        own = last()
+        found = copy.answer(_PATIENCE + mesh.size * (time.monotonic() - start))
+    except RewrightError:  # which is then that of the first rank that has one
+        return None
+    finally:
+        copy.end()
+    return found if found is not None and _is_same(found[0][-1], own) else None
+
+
+def _is_same(found: _Lowered, other: _Lowered) -> bool:
+    return fitting.same(found, other) and found.graph.metadata == other.graph.metadata
 
 
 def _fit(one: Callable[[int], _Lowered], mesh: Mesh) -> list[_Lowered] | None:
@@ -154,18 +193,6 @@ def _fit(one: Callable[[int], _Lowered], mesh: Mesh) -> list[_Lowered] | None:
     return [replace(found[0], graph=replace(graph, metadata=metadata)), *found[1:]]
 
 
-def trace_rank(
-    build: Build, mesh: Mesh, rank: int, *, backward: bool = False, dynamic: Dynamic | None = None
-) -> TracedRank:
-    """The trace of one rank of a mesh, before lowering; raises CaptureError."""
-    with without_network(), as_rank(rank, mesh) as device_mesh:
-        target, args, kwargs = _build(build, device_mesh, rank)
-        traced = trace(target, args, kwargs, backward=backward, dynamic=dynamic, groups=groups, rank=rank)
-        with unset_fake_temporarily():
-            inputs, outputs = _placements(traced, mesh, rank)
-    return TracedRank(traced, inputs, outputs, count_collectives(traced))
-
-
 def _run_together(
     build: Build, mesh: Mesh, backward: bool, ranks: Literal["threads", "processes"], calls: Calls | None
 ) -> RankProgram:
@@ -173,10 +200,9 @@ def _run_together(
     programs: list[TracedProgram] = []
 
     def one(rank: int, device_mesh: DeviceMesh, exchange: Exchange) -> _Lowered:
-        target, args, kwargs = _build(build, device_mesh, rank)
+        target, args, kwargs = build_program(build, device_mesh, rank)
         traced = run(target, args, kwargs, backward=backward, groups=groups, rank=rank, memory=exchange.memory)
-        inputs, outputs = _placements(traced, mesh, rank)
-        lowered = _lower(TracedRank(traced, inputs, outputs, count_collectives(traced)))
+        lowered = _lower(TracedRank.of(traced, mesh, rank))
         programs.append(traced.program)
         if calls is None or ranks == "threads":
             return lowered
@@ -192,44 +218,8 @@ def _run_together(
     return _assemble(lowered, mesh, [calls.record(), *(rank.checked for rank in lowered if rank.checked is not None)])
 
 
-def count_collectives(traced: Trace) -> int:
-    """Number of collectives and point-to-point operations in a trace."""
-    prefixes = ("_c10d_functional", "rewright.", "c10d.", "_dtensor.")
-    targets = (str(node.target) for node in traced.program.module.graph.nodes if node.op == "call_function")
-    return sum(target.startswith(prefixes) and "wait_tensor" not in target for target in targets)
-
-
-def _build(build: Build, device_mesh: DeviceMesh, rank: int) -> tuple[Any, Sequence[Any], Mapping[str, Any]]:
-    try:
-        returned: Any = build(device_mesh)
-    except RewrightError:
-        raise
-    except Exception as error:
-        raise capture_error(error, f"building the model of rank {rank}") from error
-    if not isinstance(returned, tuple) or len(cast("tuple[Any, ...]", returned)) not in (2, 3):
-        kind = type(cast("object", returned)).__name__
-        raise CaptureError(f"build(mesh) returned {kind}; return (module, args) or (module, args, kwargs)")
-    target, args, *rest = cast("tuple[Any, ...]", returned)
-    if isinstance(args, Mapping):
-        return target, (), cast("Mapping[str, Any]", args)
-    return target, cast("Sequence[Any]", args), rest[0] if rest else {}
-
-
-def _placements(traced: Trace, mesh: Mesh, rank: int) -> tuple[dict[str, RankPlacement], dict[str, RankPlacement]]:
-    """What this rank knows of inputs and outputs: from DTensors, and from the attributes of plain parameters."""
-    reader = SpecReader(mesh, rank)
-    marked = {name: read_mark(mark, mesh, rank) for name, mark in traced.marks.items()}
-    known = {name: placement for name, placement in marked.items() if placement is not None}
-    return known | _read(reader, traced.input_specs), _read(reader, traced.output_specs)
-
-
-def _read(reader: SpecReader, specs: Mapping[str, Any]) -> dict[str, RankPlacement]:
-    found = {name: reader.read(spec) for name, spec in specs.items() if spec is not None}
-    return {name: placement for name, placement in found.items() if placement is not None}
-
-
-def _lower(traced: TracedRank) -> _Lowered:
-    graph = with_metadata(lower(traced.trace.program), traced.trace)
+def _lower(traced: TracedRank, graph: Graph | None = None) -> _Lowered:
+    graph = with_metadata(graph or lower(traced.trace.program), traced.trace)
     outputs = {name: placement for name, placement in traced.outputs.items() if name in graph.outputs}
     return _Lowered(graph, traced.inputs, outputs, traced.trace.notes, traced.collectives, traced.trace.waits)
 

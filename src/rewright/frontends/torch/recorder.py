@@ -22,6 +22,7 @@ from torch.fx._lazy_graph_module import _LazyGraphModule  # pyright: ignore[repo
 from torch.utils._python_dispatch import TorchDispatchMode, autograd_would_have_decomposed
 from torch.utils._pytree import tree_leaves, tree_map_only
 
+from rewright.frontends.torch.alike.numbers import bare
 from rewright.frontends.torch.messages import calling_line
 from rewright.frontends.torch.remembering import KnownResults, Result
 from rewright.frontends.torch.run.memory import storage_key
@@ -174,7 +175,7 @@ class Recorder(TorchDispatchMode):
         if isinstance(value, (list, tuple)):
             items = [self._argument(item) for item in cast("Sequence[Any]", value)]
             return items if isinstance(value, list) else tuple(items)
-        return value
+        return bare(value)
 
 
 def memory_of(tensor: torch.Tensor) -> int:

@@ -14,6 +14,7 @@ import torch
 from torch._ops import OpOverload
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 
+from rewright.frontends.torch.alike.results import run_for_all
 from rewright.frontends.torch.run.memory import storage_key
 
 Key = tuple[Any, ...]
@@ -74,7 +75,7 @@ class KnownResults:
         operands: list[torch.Tensor] = []
         key = self._key(func, args, kwargs, operands)
         if key is None:
-            return func(*args, **kwargs)
+            return run_for_all(func, args, kwargs, self.run)
         known = self._known.get(key)
         if known is not None:
             return known.make(self.mode, operands)

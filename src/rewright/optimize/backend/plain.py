@@ -58,10 +58,9 @@ class Plain:
     def call(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """What computes the graph, called as the graph that it was made of."""
 
-        if not self.held and not self.draws:
-            if self.tensors == tuple(range(len(self.tensors))):
-                count = len(self.tensors)
-                return lambda *arguments: function(*arguments[:count])
+        if not self.held and not self.draws and self.tensors == tuple(range(len(self.tensors))):
+            count = len(self.tensors)
+            return lambda *arguments: function(*arguments[:count])
 
         def called(*arguments: Any) -> Any:
             return function(*[arguments[n] for n in self.tensors], *self.held, *[draw() for draw in self.draws])

@@ -23,7 +23,7 @@ from rewright.ir.graph import Graph
 from rewright.ops.reference.simplifying import SimplifyingBuilder
 from rewright.proof.unwritten import unwritten_places
 
-__all__ = ["lower"]
+__all__ = ["finish", "lower", "run"]
 
 
 def lower(traced: TracedProgram, *, guards_queries: bool = False, opaque: bool = False) -> Graph:
@@ -37,7 +37,13 @@ def lower(traced: TracedProgram, *, guards_queries: bool = False, opaque: bool =
     """
     builder = PlacingBuilder() if traced.ran else SimplifyingBuilder()
     context = Context(builder, traced.groups, traced.rank, guards_queries=guards_queries)
-    walk = Walk(context, traced.spans, {}, opaque)
+    run(Walk(context, traced.spans, {}, opaque), traced)
+    return finish(builder.build(), context, traced)
+
+
+def run(walk: Walk, traced: TracedProgram) -> None:
+    """Add a program to the builder of a walk, with its inputs and outputs; raises as :func:`lower` does."""
+    builder = walk.c.b
     arguments = _inputs(builder, traced)
     given = {n: a.read(builder) for n, a in zip(traced.inputs, arguments, strict=True) if isinstance(a, Tensor)}
     result = walk.run(traced.module, arguments)
@@ -50,8 +56,13 @@ def lower(traced: TracedProgram, *, guards_queries: bool = False, opaque: bool =
             builder.output(name, position)
     for number, position in enumerate(walk.asserted):
         builder.output(f"{ASSERTED}{number}", position)
-    graph, ties = with_ties(builder.build(), context.ties, builder.superseded)
-    graph = prune_graph(graph, builder.superseded, reads=not traced.groups)
+
+
+def finish(graph: Graph, context: Context, traced: TracedProgram) -> Graph:
+    """The graph that was built, without what nothing needs, and with what it takes for granted."""
+    superseded = context.b.superseded
+    graph, ties = with_ties(graph, context.ties, superseded)
+    graph = prune_graph(graph, superseded, reads=not traced.groups)
     assumed = [*context.assumptions, *_memory(graph), *ties]
     return replace(graph, metadata=graph.metadata | ({"assumptions": "; ".join(assumed)} if assumed else {}))
 

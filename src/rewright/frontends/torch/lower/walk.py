@@ -42,7 +42,7 @@ class Walk:
         self.values: dict[torch.fx.Node, Any] = {}
         self.asserted: list[int] = []
         """With ``opaque``, what is not zero where the program raises no error of its own."""
-        self._in_flight: dict[int, int] = {}
+        self.in_flight: dict[int, int] = {}
         """By what is in memory before a collective is waited for, its result."""
 
     def run(self, module: torch.fx.GraphModule, arguments: Sequence[Any]) -> Any:
@@ -57,7 +57,7 @@ class Walk:
             elif node.op == "output":
                 result = self._argument(node.args[0])
             elif not self._is_trial(node):
-                self.values[node] = self._locate(node)
+                self.values[node] = self.lowered_at(node)
         return result
 
     def _is_trial(self, node: torch.fx.Node) -> bool:
@@ -89,8 +89,8 @@ class Walk:
             return {key: self._argument(item) for key, item in cast("Mapping[Any, Any]", argument).items()}
         return argument
 
-    def _locate(self, node: torch.fx.Node) -> Any:
-        """Lower a node; errors name it and its source line."""
+    def lowered_at(self, node: torch.fx.Node) -> Any:
+        """The value of a node, lowered at its line; errors name it and its source line."""
         span = self.spans(node)
         self.c.b.span = span
         call = FxCall(node)
@@ -175,7 +175,7 @@ class Walk:
             return result
         if call.operator == _WAIT:
             waited: Tensor = arguments[0]
-            value = self._in_flight.get(waited.read(self.c.b))
+            value = self.in_flight.get(waited.read(self.c.b))
             if value is None:
                 return result
             waited.write(self.c.b, value)
@@ -185,7 +185,7 @@ class Walk:
             for tensor in pytree.tree_leaves(result):
                 value = tensor.read(self.c.b)
                 position = pending_result(self.c, value)
-                self._in_flight[position] = value
+                self.in_flight[position] = value
                 tensor.write(self.c.b, position)
             self.c.leave(before)
         return result

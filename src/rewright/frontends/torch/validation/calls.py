@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, cast
 
 import torch
@@ -35,10 +35,14 @@ class Calls:
         self._checked: dict[str, float] = {}
         self._skipped: dict[tuple[str, str], None] = {}
 
-    def add(self, program: TracedProgram) -> None:
-        """Check the calls of a trace; raises CaptureError at the first whose lowering gives something else."""
+    def add(self, program: TracedProgram, nodes: Iterable[torch.fx.Node] | None = None) -> None:
+        """Check the calls of a trace, or those of some nodes of it.
+
+        Raises CaptureError at the first whose lowering gives something else.
+        """
+        chosen = program.module.graph.nodes if nodes is None else nodes
         with eager.undisturbed(), torch.no_grad(), quiet():
-            for node in _nodes(program.module):
+            for node in _calls(program.module, chosen):
                 self._node(node, program)
         self._store.save()
 
@@ -102,16 +106,16 @@ class Calls:
         return found
 
 
-def _nodes(module: torch.fx.GraphModule) -> Iterator[torch.fx.Node]:
+def _calls(module: torch.fx.GraphModule, nodes: Iterable[torch.fx.Node]) -> Iterator[torch.fx.Node]:
     """The calls of operators that mean something, inside of graphs that are arguments too."""
-    for node in module.graph.nodes:
+    for node in nodes:
         if node.op == "call_function" and hasattr(node.target, "_schema") and operator_name(node) not in tables.IGNORED:
             yield node
         inner = [a for a in node.args if isinstance(a, torch.fx.Node) and a.op == "get_attr"]
         for attribute in inner if node.op == "call_function" else ():
             found: Any = getattr(module, str(attribute.target), None)
             if isinstance(found, torch.fx.GraphModule):
-                yield from _nodes(found)
+                yield from _calls(found, found.graph.nodes)
 
 
 def _not_checked(node: torch.fx.Node, name: str) -> str:
