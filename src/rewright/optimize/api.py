@@ -22,7 +22,7 @@ from rewright.ir.sizes import size_symbols, with_sizes
 from rewright.ops import CustomCall
 from rewright.optimize.calls.ambient import without_gradients
 from rewright.optimize.calls.dispatch import Calls
-from rewright.optimize.floor.peers import compile_program, given_tensors, graph_by
+from rewright.optimize.floor.peers import are_read_wrongly, compile_program, given_tensors, graph_by
 from rewright.optimize.floor.timings import OURS, PEERS, Floor, Peer
 from rewright.optimize.planning.plan import WANT, Plan
 from rewright.optimize.planning.preparing import prepare_graph
@@ -126,11 +126,11 @@ class Optimized:
             return self._traced(args, kwargs)
         if self.original is None:
             return self.run(kwargs) if self.runs == OURS else self._by_peer(kwargs)
-        if self.runs == "inductor":
+        if self.runs == "inductor" and not are_read_wrongly((args, kwargs)):
             if self.compiled is None:  # a compiled module may have a length
                 self.compiled = compile_program(self.original, args)
             return self.compiled(*args, **kwargs)
-        if self.runner is None or self.calls is None or self.runs == "eager":
+        if self.runner is None or self.calls is None or self.runs != OURS:
             return self.original(*args, **kwargs)
         try:
             found, why = self.calls(self.run, args, kwargs, self.runner.fresh)

@@ -5,21 +5,24 @@ from __future__ import annotations
 import logging
 import warnings
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any, cast
 
 import torch
 
 from rewright.ir.errors import RewrightError
-from rewright.optimize.floor.peers import compile_program
+from rewright.optimize.floor.peers import are_read_wrongly, compile_program
 
 _LOG = logging.getLogger("rewright.optimize")
 Call = Callable[..., Any]
 
 
 def by_inductor(module: torch.fx.GraphModule, arguments: Sequence[Any]) -> Call:
-    """The graph by Inductor for such arguments; as it is where that fails, or where an argument has no elements."""
-    if any(isinstance(a, torch.Tensor) and not a.numel() for a in arguments):
+    """The graph by Inductor for such arguments; as it is where that fails, or for an argument that it takes wrongly.
+
+    These are tensors without elements, and views whose elements are those in memory negated or conjugated, which
+    Inductor (of PyTorch 2.13) reads from memory as they are.
+    """
+    if any(isinstance(a, torch.Tensor) and not a.numel() for a in arguments) or are_read_wrongly(arguments):
         return module.forward
     try:
         return _by_inductor(module, arguments)
@@ -36,8 +39,14 @@ def _by_inductor(module: torch.fx.GraphModule, arguments: Sequence[Any]) -> Call
 
 def by_inductor_for_all_sizes(module: torch.fx.GraphModule, backend: str = "inductor") -> Call:
     """The graph by Inductor, or another compiler, with guards of its own, where its sizes may be any."""
-    compiled = cast("Any", torch).compile(module, dynamic=True, backend=backend)
-    return partial(compiled)  # a compiled module has a length, or fails for want of one, when it is asked for its truth
+    compiled: Call = cast("Any", torch).compile(module, dynamic=True, backend=backend)
+
+    def call(*arguments: Any) -> Any:
+        if are_read_wrongly(arguments):
+            return module.forward(*arguments)
+        return compiled(*arguments)
+
+    return call
 
 
 def said(error: Exception) -> str:

@@ -11,6 +11,7 @@ from typing import Any, cast
 
 import torch
 from torch.fx.experimental.proxy_tensor import make_fx
+from torch.utils import _pytree as pytree
 
 from rewright.frontends.torch.eager.operators import TORCH, tensor_of
 from rewright.ir.errors import RewrightError
@@ -139,6 +140,15 @@ def compile_program(program: Callable[..., Any], args: Sequence[Any]) -> Callabl
     if not isinstance(program, torch.fx.GraphModule):
         return cast("Any", torch).compile(program)
     return _by_inductor(deepcopy(program), args)  # which may change what it is given
+
+
+def are_read_wrongly(arguments: object) -> bool:
+    """Whether there is a view among arguments whose elements are those in memory negated or conjugated.
+
+    Inductor (of PyTorch 2.13) reads these as they are in memory.
+    """
+    tensors = (leaf for leaf in pytree.tree_leaves(arguments) if isinstance(leaf, torch.Tensor))
+    return any(tensor.is_neg() or tensor.is_conj() for tensor in tensors)
 
 
 def _by_inductor(module: torch.fx.GraphModule, given: Sequence[Any]) -> Callable[..., Any]:
