@@ -62,7 +62,8 @@ def _reasons(
 
 def _of_constants(graph: Graph) -> Iterator[str]:
     """That the loss, all gradients or all outputs are constants; some others, such as a table of cosines, may be."""
-    dead = [name for name, position in graph.outputs.items() if not _is_reached(graph, position)]
+    reached = _reached(graph)
+    dead = [name for name, position in graph.outputs.items() if position not in reached]
     if len(dead) == len(graph.outputs):
         yield "no output depends on an input: both programs return constants"
     elif _LOSS in dead:
@@ -135,6 +136,10 @@ def _kind(op: Operator) -> Operator:
             return op
 
 
-def _is_reached(graph: Graph, position: int) -> bool:
-    """Whether an output depends on an input."""
-    return any(isinstance(graph.nodes[p].op, ops.Input) for p in graph.ancestors([position]))
+def _reached(graph: Graph) -> set[int]:
+    """The nodes that depend on an input."""
+    found: set[int] = set()
+    for position, node in enumerate(graph.nodes):
+        if isinstance(node.op, ops.Input) or not found.isdisjoint(node.operands):
+            found.add(position)
+    return found
