@@ -61,6 +61,7 @@ from rewright.frontends.torch.traced import TracedProgram
 from rewright.frontends.torch.waiting import Waits, log
 from rewright.frontends.torch.wrappers import refusing_wrappers
 from rewright.ir.errors import CaptureError, RewrightError
+from rewright.ir.memory import pause_garbage_collection
 
 Tensors = dict[str, torch.Tensor]
 _NO_GRADIENT = "does not require grad"
@@ -124,7 +125,7 @@ def trace(
     """
     doing = f"tracing {title(target)}" + (f" on rank {rank}" if groups else "")
     mode = _caller()
-    with unset_fake_temporarily(), counting_writes():
+    with unset_fake_temporarily(), counting_writes(), pause_garbage_collection():
         device = CPU if groups else None
         tracing = partial(
             Tracing, target, args, kwargs or {}, backward, dynamic or {}, opaque=opaque, device=device, mode=mode

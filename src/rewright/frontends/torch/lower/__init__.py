@@ -20,6 +20,7 @@ from rewright.frontends.torch.names import ASSERTED
 from rewright.frontends.torch.traced import TracedProgram
 from rewright.ir.errors import CaptureError
 from rewright.ir.graph import Graph
+from rewright.ir.memory import pause_garbage_collection
 from rewright.ops.reference.simplifying import SimplifyingBuilder
 from rewright.proof.unwritten import unwritten_places
 
@@ -37,8 +38,9 @@ def lower(traced: TracedProgram, *, guards_queries: bool = False, opaque: bool =
     """
     builder = PlacingBuilder() if traced.ran else SimplifyingBuilder()
     context = Context(builder, traced.groups, traced.rank, guards_queries=guards_queries)
-    run(Walk(context, traced.spans, {}, opaque), traced)
-    return finish(builder.build(), context, traced)
+    with pause_garbage_collection():
+        run(Walk(context, traced.spans, {}, opaque), traced)
+        return finish(builder.build(), context, traced)
 
 
 def run(walk: Walk, traced: TracedProgram) -> None:
