@@ -34,7 +34,9 @@ class Pair:
     distributed_seconds: float
 
 
-def captured(name: str, plan: str, size: str, degree: int, backward: bool, jobs: int = 1) -> Pair:
+def captured(
+    name: str, plan: str, size: str, degree: int, backward: bool, jobs: int = 1, all_ranks: bool = False
+) -> Pair:
     """Capture a model of the zoo on one device and on a mesh of one axis; ``mixer`` is one of its own, on two axes."""
     start = time.perf_counter()
     if name == "mixer":
@@ -43,5 +45,5 @@ def captured(name: str, plan: str, size: str, degree: int, backward: bool, jobs:
     sequential = capture(module, args, kwargs, backward=backward)
     middle = time.perf_counter()
     build = zoo.parallel(name, plan, size, degree=degree, backward=backward)
-    distributed = capture_ranks(build, {"tp": degree}, backward=backward, jobs=jobs)
+    distributed = capture_ranks(build, {"tp": degree}, backward=backward, jobs=jobs, all_ranks=all_ranks)
     return Pair(sequential, distributed, middle - start, time.perf_counter() - middle)

@@ -1,7 +1,7 @@
 """Seconds to capture, to prove and to audit full-size models by phase, and memory: ``make bench-refine``.
 
 The audit is that of a fresh checker, which proves every lemma itself; ``again`` is a second one that finds them in its
-store.
+store. ``--all-ranks`` traces ranks one by one, instead of one trace of all and one of the last.
 
 ``python -m bench.refine 8b 405b/2`` takes some sizes only. Each program runs in a process of its own, so that the
 memory is its own. ``405b/2`` is the same shape with two layers: what a further layer costs is the difference by the
@@ -29,14 +29,15 @@ PROGRAMS = (
     ("llama", "dtensor", "70b", 8, False),
     ("llama", "dtensor", "405b", 8, False),
     ("llama", "dtensor", "405b/2", 8, True),
+    ("llama", "dtensor", "405b/16", 8, True),
     ("llama", "dtensor", "405b", 8, True),
 )
 PHASES = ("relate inputs", "walk graphs", "lift sequential", "lift ranks", "relate outputs")
 
 
-def measure(name: str, plan: str, size: str, degree: int, backward: bool) -> list[object]:
+def measure(name: str, plan: str, size: str, degree: int, backward: bool, all_ranks: bool) -> list[object]:
     """One row: nodes, seconds by phase, status, and the peak of memory in GB."""
-    pair = captured(name, plan, size, degree, backward)
+    pair = captured(name, plan, size, degree, backward, all_ranks=all_ranks)
     start = time.perf_counter()
     verdict = refine(pair.sequential, pair.distributed)
     total = time.perf_counter() - start
@@ -70,9 +71,9 @@ def audited(verdict: Verdict, pair: Pair) -> list[float]:
     return found
 
 
-def in_own_process(arguments: tuple[str, str, str, int, bool]) -> list[object]:
+def in_own_process(arguments: tuple[str, str, str, int, bool], all_ranks: bool) -> list[object]:
     """The row of a program, measured by a process of its own."""
-    command = [sys.executable, "-m", "bench.refine", json.dumps(arguments)]
+    command = [sys.executable, "-m", "bench.refine", json.dumps([*arguments, all_ranks])]
     run = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
     name, plan, size, degree, backward = arguments
     head = [f"{name} {size}", plan, degree, "forward + backward" if backward else "forward"]
@@ -101,4 +102,5 @@ if __name__ == "__main__":
             "again s",
             "GB",
         ]
-        print_table(header, (in_own_process(p) for p in PROGRAMS if not sys.argv[1:] or p[2] in sys.argv[1:]))
+        sizes, all_ranks = [word for word in sys.argv[1:] if word != "--all-ranks"], "--all-ranks" in sys.argv
+        print_table(header, (in_own_process(p, all_ranks) for p in PROGRAMS if not sizes or p[2] in sizes))
