@@ -24,6 +24,11 @@ def start(workers: Iterable[multiprocessing.process.BaseProcess]) -> None:
             worker.start()
 
 
+def are_possible() -> bool:
+    """Whether this system copies processes; Windows does not."""
+    return "fork" in multiprocessing.get_all_start_methods()
+
+
 class Asked(Generic[_Answer]):
     """What a function gives in a copy of this process, which goes on meanwhile; None where that copy fails."""
 
@@ -65,4 +70,4 @@ def is_refused(error: Exception) -> bool:
     return "Autograd-and-Fork" in str(error)
 
 
-__all__ = ["Asked", "is_refused", "start"]
+__all__ = ["Asked", "are_possible", "is_refused", "start"]

@@ -107,7 +107,7 @@ def capture_ranks(
         fitted = _fit(one, axes)
         if fitted is not None:
             return _assemble(fitted, axes, checked())
-    if 2 < axes.size <= fitting.LARGEST and have_one_group(axes) and not all_ranks:
+    if 2 < axes.size <= fitting.LARGEST and have_one_group(axes) and not all_ranks and forks.are_possible():
         copy = forks.Asked(partial(_trace_alike, build, axes, backward, dynamic, validate))
         if (found := _of_all(copy, partial(one, axes.size - 1), axes)) is not None:
             return _assemble(found[0], axes, [*found[1], *checked()])
