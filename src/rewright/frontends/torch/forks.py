@@ -25,8 +25,8 @@ def start(workers: Iterable[multiprocessing.process.BaseProcess]) -> None:
 
 
 def are_possible() -> bool:
-    """Whether this system copies processes; Windows does not."""
-    return "fork" in multiprocessing.get_all_start_methods()
+    """Whether this process may be copied: Windows copies none, and a daemon has no children."""
+    return "fork" in multiprocessing.get_all_start_methods() and not multiprocessing.current_process().daemon
 
 
 class Asked(Generic[_Answer]):

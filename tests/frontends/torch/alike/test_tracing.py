@@ -1,5 +1,6 @@
 """Ranks that are traced once: their programs are those of ranks that are traced one by one."""
 
+import multiprocessing
 import os
 from collections.abc import Callable
 from typing import Any
@@ -158,6 +159,11 @@ def test_what_a_rank_knows_otherwise_shows_in_the_last_rank(monkeypatch: pytest.
     program = capture_ranks(build, {"tp": 4})
     constants = [[str(n.op) for n in graph.nodes if n.op.name == "constant"] for graph in program.graphs]
     assert len({tuple(found) for found in constants}) == 4
+
+
+def test_a_daemon_which_has_no_children_traces_rank_by_rank(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(multiprocessing.current_process()._config, "daemon", True)  # as a worker of a pool is one
+    assert len(capture_ranks(split, {"tp": 4}).graphs) == 4
 
 
 def test_groups_of_some_ranks_are_traced_rank_by_rank() -> None:
