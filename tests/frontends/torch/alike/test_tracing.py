@@ -74,7 +74,7 @@ def test_a_split_vocabulary_and_a_split_sequence(backward: bool) -> None:
     assert_same(split, backward=backward)
 
 
-@pytest.mark.parametrize(("name", "plan"), [("decoder", "megatron_sp"), ("mixtral", "dtensor_sp_loss")])
+@pytest.mark.parametrize(("name", "plan"), [("decoder", "megatron_sp"), ("llama", "dtensor_sp_loss")])
 def test_programs_of_the_zoo(name: str, plan: str) -> None:
     assert_same(zoo.parallel(name, plan, "tiny", degree=4, backward=True), backward=True)
 
