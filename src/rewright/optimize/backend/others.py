@@ -17,12 +17,8 @@ Call = Callable[..., Any]
 
 
 def by_inductor(module: torch.fx.GraphModule, arguments: Sequence[Any]) -> Call:
-    """The graph by Inductor for such arguments; as it is where that fails, or for an argument that it takes wrongly.
-
-    These are tensors without elements, and views whose elements are those in memory negated or conjugated, which
-    Inductor (of PyTorch 2.13) reads from memory as they are.
-    """
-    if any(isinstance(a, torch.Tensor) and not a.numel() for a in arguments) or are_read_wrongly(arguments):
+    """The graph by Inductor for such arguments; as it is where that fails, or where an argument has no elements."""
+    if any(isinstance(a, torch.Tensor) and not a.numel() for a in arguments):
         return module.forward
     try:
         return _by_inductor(module, arguments)

@@ -130,13 +130,18 @@ def has_inductor() -> bool:
 
 
 def compile_graph(function: Callable[..., Any], given: Sequence[torch.Tensor]) -> Callable[..., Any]:
-    """A function of tensors by Inductor, for such tensors and without guards."""
+    """A function of tensors by Inductor, for such tensors and without guards; raises as :func:`compile_program`."""
+    _check_views(given)
     with torch.no_grad():
         return _by_inductor(make_fx(function)(*given), given)
 
 
 def compile_program(program: Callable[..., Any], args: Sequence[Any]) -> Callable[..., Any]:
-    """A program by Inductor; a graph of Dynamo's, which has guards already, for such arguments."""
+    """A program by Inductor; a graph of Dynamo's, which has guards already, for such arguments.
+
+    Raises RewrightError for arguments that Inductor reads wrongly.
+    """
+    _check_views(args)
     if not isinstance(program, torch.fx.GraphModule):
         return cast("Any", torch).compile(program)
     return _by_inductor(deepcopy(program), args)  # which may change what it is given
@@ -149,6 +154,13 @@ def are_read_wrongly(arguments: object) -> bool:
     """
     tensors = (leaf for leaf in pytree.tree_leaves(arguments) if isinstance(leaf, torch.Tensor))
     return any(tensor.is_neg() or tensor.is_conj() for tensor in tensors)
+
+
+def _check_views(arguments: object) -> None:
+    if are_read_wrongly(arguments):
+        raise RewrightError(
+            "an argument is a view of negated or conjugated memory, which Inductor reads as it lies there"
+        )
 
 
 def _by_inductor(module: torch.fx.GraphModule, given: Sequence[Any]) -> Callable[..., Any]:

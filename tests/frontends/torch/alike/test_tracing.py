@@ -9,11 +9,12 @@ import pytest
 import torch
 import torch.distributed as dist
 from torch import nn
-from torch.distributed.device_mesh import DeviceMesh
+from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.distributed.tensor import Replicate, Shard, distribute_tensor
 from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, SequenceParallel, parallelize_module
 
 import zoo
+from bench.programs import PAIRS
 from rewright.frontends import fitting
 from rewright.frontends.torch.alike.lowering import lower_alike
 from rewright.frontends.torch.alike.numbers import Differ
@@ -76,6 +77,12 @@ def test_a_split_vocabulary_and_a_split_sequence(backward: bool) -> None:
 
 @pytest.mark.parametrize(("name", "plan"), [("decoder", "megatron_sp"), ("llama", "dtensor_sp_loss")])
 def test_programs_of_the_zoo(name: str, plan: str) -> None:
+    assert_same(zoo.parallel(name, plan, "tiny", degree=4, backward=True), backward=True)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("name", "plan"), [pair for pair in PAIRS if pair[1] != "tp_plan"])  # that asks for texts
+def test_the_zoo(name: str, plan: str) -> None:
     assert_same(zoo.parallel(name, plan, "tiny", degree=4, backward=True), backward=True)
 
 
@@ -187,16 +194,35 @@ def test_groups_of_some_ranks_are_traced_rank_by_rank() -> None:
 
 def test_a_group_of_one_rank_is_each_ranks_own() -> None:
     def build(_: DeviceMesh) -> tuple[Callable[..., Any], tuple[torch.Tensor]]:
-        alone = [dist.new_group([rank]) for rank in range(4)]
+        mesh = init_device_mesh("cpu", (1, 4), mesh_dim_names=("alone", "all"))
 
         def run(x: torch.Tensor) -> torch.Tensor:
             y = x * 2
-            for group in alone:
-                if group is not dist.GroupMember.NON_GROUP_MEMBER:
-                    dist.all_reduce(y, group=group)
-            dist.all_reduce(y)
+            dist.all_reduce(y, group=mesh.get_group("alone"))
+            dist.all_reduce(y, group=mesh.get_group("all"))
             return y
 
         return run, (torch.zeros(8),)
 
     assert_same(build)
+
+
+def groups_for_ends(_: DeviceMesh) -> tuple[Callable[..., Any], tuple[torch.Tensor]]:
+    ends = [dist.new_group([rank]) for rank in (0, 3)]
+    mine = sum(group is not dist.GroupMember.NON_GROUP_MEMBER for group in ends)
+    return lambda x: x * (1 + mine), (torch.zeros(8),)
+
+
+def meshes_for_ends(_: DeviceMesh) -> tuple[Callable[..., Any], tuple[torch.Tensor]]:
+    ends = [DeviceMesh("cpu", [rank], mesh_dim_names=("one",)) for rank in (0, 3)]
+    mine = sum(mesh.get_coordinate() is not None for mesh in ends)
+    return lambda x: x * (1 + mine), (torch.zeros(8),)
+
+
+@pytest.mark.parametrize("build", [groups_for_ends, meshes_for_ends])
+def test_groups_that_the_first_and_the_last_rank_have_are_no_other_ranks(build: Build) -> None:
+    with pytest.raises(CaptureError, match=r"a group of its own for some ranks only|has not all ranks"):
+        alike(build)
+    program = capture_ranks(build, {"tp": 4})
+    assert [fitting.same(graph, apart(build, rank)) for rank, graph in enumerate(program.graphs)] == [True] * 4
+    assert not fitting.same(program.graphs[0], program.graphs[1])

@@ -138,6 +138,8 @@ class RankBuilder(SimplifyingBuilder):
 
 @dataclass(frozen=True)
 class Added:
+    """What lowering a node added to a builder."""
+
     nodes: list[Node]
     forms: dict[int, Any]
     shared: dict[Key, int]

@@ -10,6 +10,7 @@ Only for meshes all of whose process groups are of all ranks, or of one: members
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any, cast
@@ -46,6 +47,8 @@ class World:
         """The rank that the process is for a while."""
         self._places: dict[int, tuple[Any, list[tuple[int, ...]]]] = {}
         """Device meshes by identity, each with where the ranks are in it."""
+        self._alone: Counter[int] = Counter()
+        """How many groups of one rank were made, by the rank."""
         self._group_rank: Any = _c10d.get_group_rank
         self._global_rank: Any = _c10d.get_global_rank
         self._group_ranks: Any = _c10d.get_process_group_ranks
@@ -112,17 +115,22 @@ class World:
         return len(self.ranks) > 1 and len(self._group_ranks(group)) == 1
 
     def new_group(self, *args: Any, **options: Any) -> Any:
-        """A process group, which must be one of all ranks, or of one."""
+        """A process group, which must be one of all ranks; device meshes also make those of one rank, for each."""
         ranks = args[0] if args else options.get("ranks")
-        if ranks is not None and len(ranks) != 1 and list(ranks) != list(self.ranks):
-            self.differences.refuse("a process group has not all ranks")
+        if ranks is not None and list(ranks) != list(self.ranks):
+            if len(ranks) != 1 or self.rank is None:
+                self.differences.refuse("a process group has not all ranks")
+            self._alone[ranks[0]] += 1
         with self.only(0):
             return self._new_group(*args, **options)
 
     def _initialized(self) -> Any:
         def initialize(device_mesh: Any, *args: Any, **options: Any) -> None:
+            before = self._alone.copy()
             with self.only(0):
                 self._initialize(device_mesh, *args, **options)
+            if len({self._alone[rank] - before[rank] for rank in self.ranks}) > 1:
+                self.differences.refuse("a device mesh has a group of its own for some ranks only")
 
         return initialize
 
@@ -147,7 +155,7 @@ class World:
     def run(self, func: Any, _: object, args: Sequence[Any], kwargs: Mapping[str, Any], **__: object) -> Any:
         """The result of a function of DTensor that computes with the coordinates of one rank."""
         if func.__name__ == "_mask_tensor" or next(nodes_in((args, kwargs)), None) is None:
-            with self.only(None):  # of operators that take such numbers
+            with self.only(None):  # that one only calls operators, which take numbers that ranks differ in
                 return func(*args, **kwargs)
         if func.__name__ == "_select_split_tensor":
             return self._selected(*args, **kwargs)
@@ -202,9 +210,10 @@ class World:
         if recorder() is None and not tensor.is_meta:
             self.differences.refuse("a tensor with values is split")
         part = chosen(parts, index)
-        if clone:
-            return part.clone()
-        return part.contiguous() if contiguous else part
+        own = part.clone() if clone else part.contiguous() if contiguous else part
+        if own is part and recorder() is not None:
+            self.differences.refuse("ranks have parts in other places of one memory")
+        return own
 
 
 class Building(TorchDispatchMode):
@@ -233,7 +242,8 @@ def as_all_ranks(mesh: Mesh) -> Generator[tuple[World, DeviceMesh]]:
 def _wherever_named(function: Any, replacement: Any) -> list[tuple[Any, str, Any]]:
     """A replacement of a function in each module that has it under its name."""
     name: str = function.__name__
-    modules = [module for module in list(sys.modules.values()) if vars(module).get(name) is function]
+    loaded: list[Any] = list(sys.modules.values())
+    modules = [module for module in loaded if getattr(module, "__dict__", {}).get(name) is function]
     return [(module, name, replacement) for module in modules]
 
 
