@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import inspect
 import math
 import runpy
 import time
@@ -34,12 +35,35 @@ from rewright.refine.verdict import Verdict
 
 COLUMNS = ["model", "backend", "mesh", "nodes of all ranks", "status", "evidence", "outputs", "capture s"]
 COLUMNS += ["prove and audit s", "reason"]
-FAMILIES = {"llama3": "parallelize_llama", "qwen3": "parallelize_qwen3"}
 LAYERS, BATCH, LENGTH = 2, 8, 16
+ROUTED_BATCH, ROUTED_LENGTH = 4, 2
+"""Of a mixture that is run: every token of every expert is followed."""
 BLOCKS = 2
 """Blocks of a mask that a rank has where sequences are split: no block may be cut."""
 
 _flex: Any = importlib.import_module("torch.nn.attention.flex_attention")
+
+
+@dataclass(frozen=True)
+class Family:
+    """Where torchtitan has a model: its module, its table of sizes, which of these, and what makes ranks of it."""
+
+    module: str
+    table: str
+    parallelize: str
+    size: str = "debugmodel"
+    dtype: torch.dtype = torch.float32
+    """Of weights and of what is computed: torchtitan's gpt-oss runs in bfloat16 only."""
+
+
+FAMILIES = {
+    "llama3": Family("llama3", "llama3_configs", "parallelize_llama"),
+    "qwen3": Family("qwen3", "qwen3_configs", "parallelize_qwen3"),
+    "deepseek_v3": Family("deepseek_v3", "deepseekv3_configs", "parallelize_deepseekv3"),
+    "gpt_oss": Family("gpt_oss", "gptoss_configs", "parallelize_gptoss", dtype=torch.bfloat16),
+    "qwen3_moe": Family("qwen3", "qwen3_configs", "parallelize_qwen3", "debugmodel_moe"),
+}
+DENSE = ("llama3", "qwen3")
 
 
 @dataclass(frozen=True)
@@ -55,18 +79,35 @@ class Training:
     """Whether gradients are clipped, as torchtitan's trainer does it."""
     balance: str | None = None
     """How ranks along a sequence share the work of a causal mask, in torchtitan's word; None is in order."""
+    experts: int = 1
+    """Over how many ranks the experts of a mixture are spread; these are some of those of the other axes."""
+    runs: bool = False
+    """Whether the step is run, on tokens that are routed as in that run: splits of an all-to-all are counts."""
 
     @property
     def length(self) -> int:
         """Of a sequence."""
         split = self.mesh.get("cp", 1)
-        return LENGTH if split == 1 else split * BLOCKS * int(_flex._DEFAULT_SPARSE_BLOCK_SIZE)
+        if split > 1:
+            return split * BLOCKS * int(_flex._DEFAULT_SPARSE_BLOCK_SIZE)
+        return ROUTED_LENGTH if self.runs else LENGTH
+
+    @property
+    def parts(self) -> int:
+        """Of a batch."""
+        return math.prod(self.mesh.get(axis, 1) for axis in ("replicate", "shard"))
 
     def sizes(self) -> dict[str, int]:
         """torchtitan's names of degrees."""
         known = {"replicate": "data_parallel_replicate_degree", "shard": "data_parallel_shard_degree"}
         known |= {"cp": "context_parallel_degree", "tp": "tensor_parallel_degree"}
-        return {name: self.mesh.get(axis, 1) for axis, name in known.items()}
+        return {name: self.mesh.get(axis, 1) for axis, name in known.items()} | {"expert_parallel_degree": self.experts}
+
+    def batch(self, part: int, parts: int) -> tuple[torch.Tensor, torch.Tensor]:
+        """Tokens and labels of one of so many parts of a batch."""
+        whole = (ROUTED_BATCH if self.runs else BATCH, self.length)
+        tokens, labels = torch.randint(0, 64, (2, *whole), generator=torch.Generator().manual_seed(0))
+        return tokens.chunk(parts)[part].clone(), labels.chunk(parts)[part].clone()
 
 
 def _torchtitan(name: str) -> Any:
@@ -75,12 +116,18 @@ def _torchtitan(name: str) -> Any:
 
 def model(training: Training, parallelism: Any = None) -> nn.Module:
     """Two layers of torchtitan's smallest model; attention is its FlexAttention with the mask of its positions."""
-    module = _torchtitan(f"models.{training.family}")
-    settings = getattr(module, f"{training.family}_configs")["debugmodel"](attn_backend="flex")
+    family = FAMILIES[training.family]
+    size = getattr(_torchtitan(f"models.{family.module}"), family.table)[family.size]
+    known = {"attn_backend": "flex", "moe_comm_backend": "standard"}
+    settings = size(**{name: value for name, value in known.items() if name in inspect.signature(size).parameters})
     settings.layers = settings.layers[:LAYERS]
     if parallelism is not None:
         settings.update_from_config(config=SimpleNamespace(parallelism=parallelism))
-    made: nn.Module = settings.build()
+    made: nn.Module = settings.build().to(family.dtype)
+    if training.runs:
+        torch.manual_seed(0)
+        for parameter in made.parameters():
+            nn.init.normal_(parameter, std=0.1)
     return made
 
 
@@ -109,10 +156,23 @@ class Step:
             logits = model(self._whole(tokens), **more)
             loss = losses.cross_entropy_loss(logits, self._whole(labels)) / valid
         loss.backward()
+        self._balance(model)
         if not self.training.clip:
             return {"loss": loss.detach()}
         norm = utils.clip_grad_norm_(list(model.parameters()), 1.0, foreach=True)
         return {"loss": loss.detach(), "norm": norm.detach()}
+
+    def _balance(self, model: nn.Module) -> None:
+        """What torchtitan does to the biases of routers before an optimizer's step: it moves them by what was counted.
+
+        On one device nothing is added up.
+        """
+        hooks: list[Callable[[], None]] = []
+        alone = SimpleNamespace(get_optional_mesh=lambda _: None, ep_enabled=False, tp=1)
+        register = _torchtitan("components.optimizer").register_moe_load_balancing_hook
+        register(SimpleNamespace(register_step_pre_hook=hooks.append), [model], self.dimensions or alone)
+        for hook in hooks:
+            hook()
 
     def _own_part(
         self, tokens: torch.Tensor, labels: torch.Tensor
@@ -138,15 +198,12 @@ class Step:
         return found
 
 
-def batch(parts: int, length: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Tokens and labels of one of so many parts."""
-    tokens = torch.zeros(BATCH // parts, length, dtype=torch.int64)
-    return tokens, torch.zeros_like(tokens)
-
-
-def step(training: Training, model: nn.Module, parts: int, dimensions: Any = None) -> tuple[Step, tuple[Any, ...]]:
-    """The step on one of so many parts of the batch."""
-    tokens, labels = batch(parts, training.length)
+def step(training: Training, model: nn.Module, dimensions: Any = None) -> tuple[Step, tuple[Any, ...]]:
+    """The step on the whole batch, or on a rank's part of it."""
+    mesh = None if dimensions is None else dimensions.get_optional_mesh("batch")
+    parts = 1 if dimensions is None else training.parts
+    part = mesh.get_local_rank() if training.runs and mesh is not None else 0
+    tokens, labels = training.batch(part, parts)
     positions = torch.arange(training.length).expand(tokens.shape)
     untyped: Any = model
     with torch.compiler.set_stance("force_eager"):
@@ -165,21 +222,23 @@ def parallel(training: Training) -> Callable[[DeviceMesh], tuple[Step, tuple[Any
         dimensions = distributed.ParallelDims.from_config(parallelism, mesh.size())
         _torchtitan("distributed.utils").set_spmd_backend(training.backend)
         dimensions.build_mesh()
-        parallelize = getattr(_torchtitan(f"models.{training.family}"), FAMILIES[training.family])
+        family = FAMILIES[training.family]
+        parallelize = getattr(_torchtitan(f"models.{family.module}"), family.parallelize)
         made = parallelize(
             model(training, parallelism),
             parallel_dims=dimensions,
-            training=config.TrainingConfig(mixed_precision_param="float32"),
+            training=config.TrainingConfig(mixed_precision_param=str(family.dtype).removeprefix("torch.")),
             parallelism=parallelism,
             compile_config=config.CompileConfig(enable=False),
             ac_config=None,
             dump_folder="",
         )
-        if made.enable_weight_tying:  # as torchtitan's ``init_states`` does it once a model is distributed
+        if getattr(
+            made, "enable_weight_tying", False
+        ):  # as torchtitan's ``init_states`` does it once a model is distributed
             made.tok_embeddings.weight = made.lm_head.weight
         _torchtitan("distributed.fsdp").disable_fsdp_gradient_division(made)
-        parts = math.prod(training.mesh.get(axis, 1) for axis in ("replicate", "shard"))
-        return step(training, made, parts, dimensions)
+        return step(training, made, dimensions)
 
     return build
 
@@ -187,17 +246,22 @@ def parallel(training: Training) -> Callable[[DeviceMesh], tuple[Step, tuple[Any
 def captured(training: Training) -> tuple[Graph, RankProgram, dict[str, list[str]], dict[str, list[str]]]:
     """The step on one device and on all ranks, how these hold tokens and labels, and how the loss."""
     with mock.patch.object(_torchtitan("distributed.parallel_dims"), "device_type", "cpu"):
-        program = rw.capture_ranks(parallel(training), dict(training.mesh))
-        whole = rw.capture(*step(training, model(training), 1))
+        program = rw.capture_ranks(
+            parallel(training), dict(training.mesh), ranks="threads" if training.runs else "traced"
+        )
+        whole = rw.capture(*step(training, model(training)), run=training.runs)
     # Ranks along a sequence are given all of it, and torchtitan takes their parts, one after the other.
     split = ["Replicate()" if axis in ("tp", "cp") else "Shard(0)" for axis in training.mesh]
     addends = ["Replicate()" if axis == "tp" else "Partial(sum)" for axis in training.mesh]
-    return whole, program, {"tokens": split, "labels": split}, {"loss": addends}
+    relations = {"tokens": split, "labels": split}
+    counted = ["Partial(sum)" if axis != "tp" or training.experts > 1 else "Replicate()" for axis in training.mesh]
+    relations |= {name: counted for name in whole.inputs if name.endswith("tokens_per_expert_E")}
+    return whole, program, relations, {"loss": addends}
 
 
 PROGRAMS = tuple(
     Training(family, mesh, backend, sequence, clip, balance)
-    for family in FAMILIES
+    for family in DENSE
     for mesh, backend, sequence, clip, balance in (
         ({"tp": 2}, "partial_dtensor", False, False, None),
         ({"tp": 4}, "partial_dtensor", True, False, None),

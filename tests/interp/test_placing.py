@@ -45,12 +45,14 @@ def test_the_placement_is_recognised(texts: tuple[str, str]) -> None:
     generator = np.random.default_rng(0)
     value = generator.standard_normal((12, 6))
     placement = place((12, 6), MESH, texts)
-    assert fitting(value, scatter(value, placement, MESH, generator), MESH) == placement
+    assert fitting([value], [scatter(value, placement, MESH, generator)], MESH) == placement
 
 
 def test_values_that_fit_nothing() -> None:
     generator = np.random.default_rng(0)
-    assert fitting(generator.standard_normal((6,)), [generator.standard_normal((6,)) for _ in range(6)], MESH) is None
+    assert (
+        fitting([generator.standard_normal((6,))], [[generator.standard_normal((6,)) for _ in range(6)]], MESH) is None
+    )
 
 
 def test_strided_runs() -> None:
@@ -82,12 +84,20 @@ def test_nothing_is_close_to_an_infinity_but_itself() -> None:
     assert not other.is_rounding
 
 
+def test_two_runs_tell_placements_apart_that_fit_one() -> None:
+    mesh = Mesh.of({"tp": 2})
+    equal, other = np.array([1.0, 1.0]), np.array([1.0, 2.0])
+    parts = [[equal[:1], equal[1:]], [other[1:], other[:1]]]
+    assert fitting([equal], parts[:1], mesh) is not None
+    assert fitting([equal, other], parts, mesh) is None
+
+
 def test_copies_are_no_addends() -> None:
     """Two ranks that hold the same tensor hold half of twice that tensor, which nobody means."""
     mesh = Mesh.of({"tp": 2})
     local = np.array([1.0, 2.0])
-    assert fitting(2 * local, [local, local], mesh) is None
-    found = fitting(2 * local, [local, local + 0.5], mesh)
+    assert fitting([2 * local], [[local, local]], mesh) is None
+    found = fitting([2 * local], [[local, local + 0.5]], mesh)
     assert found is None
-    found = fitting(2 * local, [0.5 * local, 1.5 * local], mesh)
+    found = fitting([2 * local], [[0.5 * local, 1.5 * local]], mesh)
     assert str(found) == 'Partial("sum")'

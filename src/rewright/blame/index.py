@@ -45,7 +45,7 @@ class TensorIndex:
             local = [execution.values[p] for execution, p in zip(self.trial.ranks, at, strict=True)]
             if local[0].ndim != value.ndim or local[0].dtype.kind != value.dtype.kind:
                 continue
-            placement = fitting(value, local, self.mesh)
+            placement = fitting([value], [local], self.mesh)
             if placement is not None:
                 yield at, placement
 

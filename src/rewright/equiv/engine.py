@@ -253,7 +253,7 @@ def _run(verdict: Verdict, pair: _Pair, captured: _Captured, values: Values | No
     left, right = values or ({}, {})
     known = {n: left[n] if n in captured.left.inputs else right[n] for n in both.left.inputs if n in left or n in right}
     fixed = {name: value for name, value in known.items() if name in ready.ranges}
-    outputs = replicated_outputs(both.left) if pair.is_single else None
+    outputs = replicated_outputs(both.left) if pair.is_single else {}
     unclaimed = pair.left if any("-infinity" in text for text in ready.assumptions) else None
     tolerance = _ROUNDED_TABLES if any(MOVED in text for text in ready.assumptions) else 0.0
     about = known, fixed, unclaimed, _infinity(ready), tolerance, not any(ready.tables)

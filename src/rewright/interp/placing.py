@@ -205,15 +205,18 @@ def ratio(right: Array, held: Array) -> float | None:
     return float(f"{factor:.6g}") if close else None
 
 
-def fitting(value: Array, locals_: Sequence[Array], mesh: Mesh, floor: float = 0.0) -> Placement | None:
-    """The first placement in DTensor's vocabulary under which the ranks hold the value, or None.
+def fitting(
+    values: Sequence[Array], held: Sequence[Sequence[Array]], mesh: Mesh, floor: float = 0.0
+) -> Placement | None:
+    """The first placement in DTensor's vocabulary under which the ranks hold a value in each of several runs, or None.
 
-    Replicated comes before sharded, sharded before partial.
+    Replicated comes before sharded, sharded before partial. One run may leave it open: a row of equal numbers is the
+    same however it is cut.
     """
-    for placement in candidates(value.shape, [tensor.shape for tensor in locals_], mesh):
-        if placement.partial and are_copies(locals_, placement, mesh):
+    for placement in candidates(values[0].shape, [tensor.shape for tensor in held[0]], mesh):
+        if placement.partial and any(are_copies(locals_, placement, mesh) for locals_ in held):
             continue
-        if is_held(value, locals_, placement, mesh, floor):
+        if all(is_held(value, locals_, placement, mesh, floor) for value, locals_ in zip(values, held, strict=True)):
             return placement
     return None
 

@@ -41,7 +41,9 @@ class Holders:
         return replace(placement, runs=tuple(placement.runs[rank] for rank in self.ranks))
 
     def extend(self, placement: Placement) -> Placement:
-        """A placement on these ranks, as one on all: the others hold nothing of any axis."""
+        """A placement on these ranks, as one on all: the others, where there are any, hold nothing of any axis."""
+        if len(self.ranks) == self.whole.size:
+            return placement
         nothing: tuple[AxisRuns, ...] = tuple(() for _ in placement.runs[0])
         runs: list[tuple[AxisRuns, ...]] = [nothing] * self.whole.size
         for rank, own in zip(self.ranks, placement.runs, strict=True):

@@ -316,7 +316,8 @@ def _run(case: Case, verdict: Verdict, proof: Proof | None = None) -> Verdict:
     """The verdict after its programs were run on inputs that try to tell them apart."""
     started = time.perf_counter()
     solved = reads(case.relations.equations, case.sequential, case.program)
-    placements, layers = (None, ()) if proof is None else (proof.placements or None, _layers(case, proof))
+    placements = case.expected if proof is None else proof.placements
+    layers = () if proof is None else _layers(case, proof)
     found = challenge_verdict(verdict, Run(case.sequential, case.program, placements, solved, layered=layers))
     verdict.stats.seconds["runs"] = time.perf_counter() - started
     return found

@@ -53,8 +53,8 @@ class Run:
 
     sequential: Graph
     program: RankProgram
-    placements: Mapping[str, Placement] | None = None
-    """How outputs are held; what fits the values of a first draw where that is not known."""
+    placements: Mapping[str, Placement]
+    """How outputs are held, as far as that is known; of others what fits the values."""
     solved: Solved | None = None
     given: Mapping[str, Array] | None = None
     """Values of inputs that are known; they are run as they are, besides random ones."""
@@ -86,7 +86,7 @@ class Run:
             self,
             sequential=left,
             program=replace(program, graphs=short.ranks, **held),
-            placements=None if self.placements is None else _among(self.placements, left.outputs),
+            placements=_among(self.placements, left.outputs),
             solved={key: read for key, read in solved.items() if key[1] in short.ranks[key[0]].inputs},
             given=None if self.given is None else _among(self.given, left.inputs),
             fixed=None if self.fixed is None else _among(self.fixed, left.inputs),
@@ -165,10 +165,19 @@ def _contests(pair: Run, *, proved: bool) -> list[Contest]:
     found: list[Contest] = []
     for twin in _with_values(twins, pair):
         unclaimed = pair.unclaimed and at_sizes(pair.unclaimed, twin.resize.sizes)
-        placements = twin.compare(trials=1).placements if pair.placements is None else twin.rescale(pair.placements)
-        known = {name: p for name, p in placements.items() if p is not None}
-        found.append(Contest(twin, known, unclaimed, pair.tolerance))
+        known = twin.rescale(pair.placements)
+        guessed = {} if proved and known else dict(_guessed(twin, known))
+        found.append(Contest(twin, known | guessed, frozenset(guessed), unclaimed, pair.tolerance))
     return found
+
+
+def _guessed(twin: Twin, known: Mapping[str, Placement]) -> Iterator[tuple[str, Placement]]:
+    """Placements that fit the values of a first draw, of outputs of which nothing else is known."""
+    if known.keys() >= twin.sequential.outputs.keys():
+        return
+    for name, placement in twin.compare(expect=known, trials=1).placements.items():
+        if name not in known and placement is not None:
+            yield name, placement
 
 
 def _with_values(twins: Sequence[Twin | None], pair: Run) -> Iterator[Twin]:

@@ -139,13 +139,6 @@ class Lowering:
                 raise TypeMismatch(f"the capture has {wanted} and the lowering gives {found}; report this line")
 
 
-def is_known(name: str) -> bool:
-    """Whether an operator is in one of the tables, perhaps in the form that returns what this one writes."""
-    if name in tables.KNOWN or tables.returning_form(name) is not None:
-        return True
-    return tables.functional_name(name) in tables.PURE
-
-
 def locate(call: Call, span: SourceSpan, error: RewrightError) -> str:
     """The message of an error with the operator and its source line, once."""
     text = str(error)

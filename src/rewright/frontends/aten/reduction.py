@@ -14,6 +14,7 @@ from rewright.ir.types import DType
 from rewright.ops.base import ReductionKind
 from rewright.ops.reference import building as rb
 from rewright.ops.reference import normalization, softmax
+from rewright.ops.reference.grouped import group_of_rows
 
 TABLE = Table()
 Axes = int | Sequence[int] | None
@@ -209,6 +210,14 @@ def vector_norm(
 def cumsum(c: Context, x: Value, dim: int, **__: object) -> int:
     (position,) = c.positions(x)
     return position if x.rank == 0 else prefix_sum(c, position, x.axis(dim))
+
+
+@TABLE.register("aten.repeat_interleave.Tensor")
+def repeat_interleave(c: Context, repeats: Value, **__: object) -> int:
+    """Each place of ``repeats`` as often as it says: so many runs end at or before an element."""
+    c.assume("what repeats are given to repeat_interleave adds up to its output size, and none is negative")
+    ends = prefix_sum(c, repeats.position, 0)
+    return rb.convert(c.b, group_of_rows(c.b, ends, (c.result().shape[0], repeats.shape[0])), repeats.dtype)
 
 
 @TABLE.register("aten.cumprod.default")

@@ -105,6 +105,13 @@ def returning_form(name: str) -> str | None:
     return form if overload.endswith("_out") and form in PURE else None
 
 
+def is_known(name: str) -> bool:
+    """Whether an operator is in one of the tables, perhaps in the form that returns what this one writes."""
+    if name in KNOWN or returning_form(name) is not None:
+        return True
+    return functional_name(name) in PURE
+
+
 def supported_operators() -> dict[str, list[str]]:
     """Names of the operators that lower, by family, in alphabetical order."""
     return {family: sorted(table) for family, table in FAMILIES.items()}

@@ -9,7 +9,8 @@ from typing import Any, cast
 from rewright import ops
 from rewright.frontends.aten import tables
 from rewright.frontends.aten.context import Context, Value
-from rewright.frontends.aten.lowering import Lowering, is_known, locate
+from rewright.frontends.aten.lowering import Lowering, locate
+from rewright.frontends.aten.tables import is_known
 from rewright.frontends.aten.views import Tensor
 from rewright.frontends.graph_json.calls import GETITEM, GraphCall, part_types
 from rewright.frontends.graph_json.document import Document, Record, Ref, Word

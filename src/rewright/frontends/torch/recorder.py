@@ -23,6 +23,7 @@ from torch.utils._python_dispatch import TorchDispatchMode, autograd_would_have_
 from torch.utils._pytree import tree_leaves, tree_map_only
 
 from rewright.frontends.torch.alike.numbers import bare
+from rewright.frontends.torch.custom import body_of
 from rewright.frontends.torch.messages import calling_line
 from rewright.frontends.torch.remembering import KnownResults, Result
 from rewright.frontends.torch.run.memory import storage_key
@@ -130,7 +131,7 @@ class Recorder(TorchDispatchMode):
         if func not in self._replacements:
             self._replacements[func] = self._given.get(func) or _definition(func)
         found = self._replacements[func]
-        if found is None or func in self._given or isinstance(func, HigherOrderOperator):
+        if found is None or func in self._given or isinstance(func, HigherOrderOperator) or body_of(func):
             return found
         return found if autograd_would_have_decomposed(func, tree_leaves(args)) else None
 
@@ -242,7 +243,7 @@ def _definition(func: Any) -> Replacement | None:
             line = calling_line(inspect.currentframe()) or "an unknown line"
             raise UnsupportedOperator(f"{func} at {line} has no definition by other operators; write it with those")
         return dense
-    return func.decompose if func.has_kernel_for_dispatch_key(_KEYS.CompositeImplicitAutograd) else None
+    return func.decompose if func.has_kernel_for_dispatch_key(_KEYS.CompositeImplicitAutograd) else body_of(func)
 
 
 def _run(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:

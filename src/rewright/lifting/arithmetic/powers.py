@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
+from math import isqrt
 
 from rewright import ops
 from rewright.claims.language import View
@@ -25,7 +26,20 @@ def _square_root(algebra: Algebra, op: Operator, views: Sequence[View], types: S
     number = algebra.as_constant(views[0])
     if number is not None and number >= 0:
         return algebra.settle(views[0].dims, [root_of_number(algebra.terms, number)])
-    return function(algebra, "sqrt", views[:1])
+    leading = views[0].addends[0].coefficient
+    root = _exact_root(leading)
+    if leading == 1 or root is None:
+        return function(algebra, "sqrt", views[:1])
+    rest = algebra.add(views[:1], [1 / leading])
+    return algebra.add([function(algebra, "sqrt", [rest])], [root])
+
+
+def _exact_root(number: Fraction) -> Fraction | None:
+    """The root of the square of a rational number, such as a scale of a loss in a norm of gradients."""
+    if number <= 0:
+        return None
+    root = Fraction(isqrt(number.numerator), isqrt(number.denominator))
+    return root if root * root == number else None
 
 
 def _power(algebra: Algebra, op: Operator, views: Sequence[View], types: Sequence[TensorType]) -> View:

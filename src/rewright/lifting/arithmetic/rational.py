@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
+from itertools import combinations
 
 from rewright import ops
 from rewright.claims.language import Addend, View
@@ -16,6 +17,7 @@ from rewright.lifting.masks.positions import factors_of
 from rewright.lifting.masks.truths import predicate
 from rewright.lifting.recognition.quotients import join_digits, quotient, remainder
 from rewright.lifting.recognition.shifts import fraction, inverse
+from rewright.lifting.terms import regions
 from rewright.lifting.terms.algebra import Algebra
 from rewright.lifting.terms.store import ONE
 
@@ -71,9 +73,35 @@ def reciprocal(algebra: Algebra, view: View) -> View:
     return View(view.dims, (Addend(1 / (addend.coefficient * number), term, access),))
 
 
+def _by_case(algebra: Algebra, view: View, law: Callable[[View], View]) -> View | None:
+    """A function that is nought at nought, of what is one of several values by where one integer lies: of each value.
+
+    None for other values.
+    """
+    cases = [algebra.guards.guard_of(a) for a in view.addends]
+    known = [case for case in cases if case is not None]
+    regions_of = [region for _, region, _ in known]
+    apart = all(not regions.intersect(one, other) for one, other in combinations(regions_of, 2))
+    if len(known) < max(len(cases), 1) or len({value for value, _, _ in known}) > 1 or not apart:
+        return None
+    found = [
+        algebra.guards.guard(value, region, part)
+        for value, region, body in known
+        for part in algebra.solid(law(View(view.dims, (body,))), linear=True)
+    ]
+    return algebra.settle(view.dims, found)
+
+
 def _remainder(algebra: Algebra, op: Operator, views: Sequence[View], types: Sequence[TensorType]) -> View:
     if types[0].dtype.is_float:
         return function(algebra, op.name, views)
+    if not algebra.sequential:
+        chosen = _by_case(algebra, views[0], lambda case: _remainder(algebra, op, [case, *views[1:]], types))
+        if chosen is not None:
+            return chosen
+    left, right = map(algebra.as_constant, views)
+    if left is not None and right:  # it has the sign of the dividend
+        return algebra.constant(views[0].dims, left - right * int(left / right))
     return remainder(algebra, *views) or of_integers(algebra, op.name, views)
 
 

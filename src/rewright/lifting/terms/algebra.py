@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from rewright.claims.language import Access, Add, Addend, Guard, Index, Ranged, View, folds
 from rewright.lifting.arithmetic.close_reductions import FoldCloser
+from rewright.lifting.arithmetic.constants import add_tables
 from rewright.lifting.masks.clipping import widen_region
 from rewright.lifting.masks.guards import Guards
 from rewright.lifting.masks.nested_guards import has_fractions
@@ -418,7 +419,7 @@ class Algebra:
             for view, factor in zip(views, factors, strict=True)
             for a in self._summable(view)
         ]
-        return self.settle(views[0].dims, addends)
+        return self.settle(views[0].dims, addends if self.sequential else add_tables(self.terms, addends))
 
     def _summable(self, view: View) -> Sequence[Addend]:
         """The addends with every fold that is no sum closed: regions of a maximum do not add up."""

@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from rewright.claims.language import Access, Index
 
 
+_NUMBERS = 1 << 30
+"""Variables from here on stand for numbers."""
+
+
 def variable(position: int) -> Index:
     """The index that is one variable."""
     return (0, ((position, 1),))
@@ -126,6 +130,17 @@ class Frame:
         """Place a variable on the next axis."""
         self._axes[var] = len(self._axes)
         self.shift[var] = by
+
+    def open(self, access: Access) -> Access:
+        """An access in which indices that are numbers have a variable, that is read at the number from outside.
+
+        What is read at one place of an axis is so of that axis: a rank may have nothing else of it.
+        """
+        return tuple((low, strides or ((_NUMBERS + k, 1),)) for k, (low, strides) in enumerate(access))
+
+    def outer(self, var: int) -> Index:
+        """Where a variable reads the framed term."""
+        return self.shift[var], () if var >= _NUMBERS else ((var, 1),)
 
     def access(self) -> Access:
         """Where the original variables read the framed term."""

@@ -503,14 +503,15 @@ class Terms:
         followed by ``own`` axes that the function makes.
         """
         frame = Frame()
-        accesses = tuple(tuple(frame.place(index) for index in access) for _, access in operands)
+        opened = [frame.open(access) if len(operands) == 1 else access for _, access in operands]
+        accesses = tuple(tuple(frame.place(index) for index in access) for access in opened)
         order = list(frame.shift)
         # One that does not occur keeps its place: a repeated row is not a repeated column.
         windows = tuple((order.index(v), frame.shift[v], n) if v in frame.shift else None for v, n in bound.items())
         inner = {window[0] for window in windows if window is not None}
         content = Opaque(*key, layout, own, windows, accesses)
         term = self._add(content, tuple(t for t, _ in operands), len(order) - len(inner) + own)
-        outer = [(frame.shift[v], ((v, 1),)) for k, v in enumerate(order) if k not in inner]
+        outer = [frame.outer(v) for k, v in enumerate(order) if k not in inner]
         return term, tuple(outer)
 
     def size(self, value: SizeExpr) -> int:

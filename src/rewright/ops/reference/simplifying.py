@@ -10,15 +10,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from rewright import ops
 from rewright.ir.dims import Dim, Shape
 from rewright.ir.graph import GraphBuilder
 from rewright.ir.operator import Operator
 from rewright.ir.types import DType, SourceSpan, TensorType
-from rewright.ops.base import integer_limits
+from rewright.ops.base import Array, TensorOperator, array_dtype, integer_limits
 from rewright.ops.reference import affine, collectives, products
 from rewright.ops.reference import building as rb
 from rewright.ops.reference.affine import Affine
+
+MOST_ELEMENTS = 65_536
 
 
 class SimplifyingBuilder(GraphBuilder):
@@ -28,12 +32,36 @@ class SimplifyingBuilder(GraphBuilder):
         super().__init__(name)
         self._forms: dict[int, Affine] = {}
         self._shared: dict[tuple[Operator, tuple[int, ...]], int] = {}
+        self.values: dict[int, Array | None] = {}
+        """Integers and booleans that were asked for, by node; None where they are not known."""
         self.superseded: set[int] = set()
         """Collectives that another one along another axis replaces."""
 
     def affine(self, position: int) -> Affine | None:
         """The affine form of an integer or boolean node, where it has one."""
         return self._forms.get(position)
+
+    def known(self, position: int) -> Array | None:
+        """The value of an integer or boolean node that is made of constants alone, if it is small."""
+        if position not in self.values:
+            self.values[position] = self._value(position)
+        return self.values[position]
+
+    def _value(self, position: int) -> Array | None:
+        node = self.node(position)
+        if not is_small_integer(node.type):
+            return None
+        if isinstance(node.op, (ops.Constant, ops.Iota)):
+            return node.op.execute([], np.float64)
+        return self.computed(node.op, node.operands)
+
+    def computed(self, op: Operator, operands: Sequence[int]) -> Array | None:
+        """What an operator gives on operands that are all known; None where one is not."""
+        if not isinstance(op, TensorOperator) or isinstance(op, (ops.Collective, ops.Input)):
+            return None
+        values = [self.known(operand) for operand in operands]
+        given = [value for value in values if value is not None]
+        return op.execute(given, np.float64) if len(given) == len(values) else None
 
     def add(self, op: Operator, *operands: int, span: SourceSpan | None = None) -> int:
         """Append a node, or return the position of one that is already equal to it."""
@@ -102,6 +130,17 @@ class SimplifyingBuilder(GraphBuilder):
     def uniform(self, position: int) -> float | int | bool | None:
         """The value of a constant with equal elements, else None."""
         return ops.splat(self.node(position).op)
+
+
+def is_small(kind: TensorType) -> bool:
+    """Whether a tensor has so few elements that they are computed."""
+    sizes = [n for n in kind.shape if isinstance(n, int)]
+    return len(sizes) == kind.rank and int(np.prod(sizes, dtype=np.int64)) <= MOST_ELEMENTS
+
+
+def is_small_integer(kind: TensorType) -> bool:
+    """Whether a small tensor has integers or booleans."""
+    return (kind.dtype.is_integer or array_dtype(kind.dtype, np.float64) == np.bool_) and is_small(kind)
 
 
 _SHARED = (ops.Constant, ops.Iota, ops.Reshape, ops.Transpose, ops.Slice, ops.BroadcastInDim)

@@ -76,7 +76,9 @@ def findings(
         first = _in(original.program, case.program, here[0])
         if step.mended is not None:
             first = replace(first, suggestion=step.mended.repair.text, also=step.mended.also)
-        elif found and not _is_shown(case, ran, spots[0]):
+        if found and HERE in f"{first.message} {first.suggestion}":
+            return _merge(found, []), _notes(found)  # it is about what was taken as mended, which no reader knows of
+        if step.mended is None and found and not _is_shown(case, ran, spots[0]):
             # Behind a failure that was taken as mended, only what values or a repair show is told.
             return _merge(found, []), _notes(found)
         if step.case is None or step.proof is None:

@@ -14,30 +14,48 @@ from rewright.ir.graph import Graph
 from rewright.ir.placement import RankProgram
 from rewright.refine.case import Case, Ran
 from rewright.refine.proof import Proof
+from rewright.refine.twin.twin import TwinResult
 from rewright.refine.verdict import Where
 
 GRADIENT = "grad:"
+_OTHER_SEED = 1
 _LARGEST = 1 << 10
 """Numbers with a larger denominator are no scale that somebody wrote."""
 
 
 def common_scale(case: Case, proof: Proof, ran: Ran) -> Fraction | None:
-    """The number by which every gradient is wrong, where all else that the ranks return is right."""
-    returned = set(case.program.graphs[0].outputs)
+    """The number by which every gradient is wrong, where all else that the ranks return is right.
+
+    It is the same on other inputs: the quotient of two factors of clipping is a number too, and no scale of a loss.
+    """
+    returned = {name for graph in case.program.graphs for name in graph.outputs}
     wrong = [name for name in ran.wrong_of(proof.failed) if name in returned]
     gradients = {name for name in case.sequential.outputs if name.startswith(GRADIENT)}
-    found = {ran.result.factors.get(name) for name in wrong}
-    factor = next(iter(found)) if len(found) == 1 else None
-    if not factor or not gradients or set(wrong) != gradients & returned:
+    factor = _factor(ran.result, wrong)
+    if not factor or not gradients or set(wrong) != gradients & returned or ran.twin is None:
         return None
+    again = ran.twin.compare(_OTHER_SEED, ran.expected_outputs(case), 1, wrong)
     exact = Fraction(factor).limit_denominator(_LARGEST)
-    return exact if abs(float(exact) - factor) <= 1e-5 * abs(factor) else None
+    is_exact = abs(float(exact) - factor) <= 1e-5 * abs(factor)
+    return exact if is_exact and _factor(again, wrong) == factor else None
+
+
+def _factor(result: TwinResult, names: Sequence[str]) -> float | None:
+    """The number by which all of some outputs are wrong."""
+    found = {result.factors.get(name) for name in names}
+    return next(iter(found)) if len(found) == 1 else None
 
 
 def loss_places(case: Case) -> Where | None:
     """The nodes of both programs that compute the loss: what the first backward node is the derivative of."""
-    places = [_loss_of(graph) for graph in (case.sequential, case.program.graphs[0])]
-    return None if places[1] is None else Where(places[0], 0, places[1])
+    alone = _loss_of(case.sequential)
+    found = [(rank, _loss_of(graph)) for rank, graph in enumerate(case.program.graphs)]
+    places = [(rank, place) for rank, place in found if place is not None]
+    # A rank of a pipeline that has no loss begins its backward pass with the gradient of another tensor.
+    single = [(rank, place) for rank, place in places if case.program.graphs[rank].nodes[place].type.rank == 0]
+    for rank, place in single[:1] or places[:1]:
+        return Where(alone, rank, place)
+    return None
 
 
 def _loss_of(graph: Graph) -> int | None:
@@ -52,7 +70,7 @@ def _loss_of(graph: Graph) -> int | None:
 def scale_message(case: Case, factor: Fraction, where: Where, outputs: Sequence[str]) -> str:
     """What is wrong, in one sentence."""
     assert where.distributed is not None
-    span = case.program.graphs[0].nodes[where.distributed].span.forward
+    span = case.program.graphs[where.rank].nodes[where.distributed].span.forward
     many = f"all {len(outputs)} gradients are" if len(outputs) > 1 else f"{outputs[0]} is"
     wrong = describe_factor(float(factor), case.program.mesh)
     return f"{many} {wrong}: the loss at {span}, or the average of its gradients, has another scale than on one device"
@@ -61,7 +79,7 @@ def scale_message(case: Case, factor: Fraction, where: Where, outputs: Sequence[
 def rescale_loss(program: RankProgram, factor: Fraction, where: Where, outputs: Sequence[str]) -> Iterator[Repair]:
     """The loss divided by the factor before it is differentiated, which is every gradient divided by it."""
     assert where.distributed is not None
-    span = program.graphs[0].nodes[where.distributed].span.forward
+    span = program.graphs[where.rank].nodes[where.distributed].span.forward
     if factor.numerator == 1:
         text = f"multiply the loss at {span} by {factor.denominator} before backward()"
     elif factor == -1:

@@ -14,11 +14,12 @@ from rewright.analysis.needs import WRAPS
 from rewright.analysis.obligations import sentence
 from rewright.interp.adversarial import SPECIAL, Kind
 from rewright.interp.machine import Settle
-from rewright.interp.placing import cut
+from rewright.interp.placing import cut, fitting
 from rewright.interp.ranks import ExecutionFailed, run_ranks
 from rewright.interp.settling import WholeNumbers, coarse, shortest, whole_nodes
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
+from rewright.ir.holders import holders_of
 from rewright.ir.operator import call_operator
 from rewright.ir.placement import Placement
 from rewright.ops.base import Array
@@ -84,6 +85,7 @@ class _Ran:
     inputs: Mapping[str, Array]
     held: Sequence[Mapping[str, Array]]
     parts: list[Part]
+    placements: Mapping[str, Placement]
     rounds: bool = False
     """Whether a whole number is another one in the type that holds it."""
 
@@ -94,6 +96,8 @@ class Contest:
 
     twin: Twin
     placements: Mapping[str, Placement]
+    guessed: frozenset[str] = frozenset()
+    """Outputs of which the placement is one that fits the values of one draw: in another any may fit."""
     unclaimed: Graph | None = None
     """A program over the same inputs; where its outputs are not a number nothing is claimed."""
     tolerance: float = 0.0
@@ -154,18 +158,30 @@ class Contest:
                 break
         held = self.twin.rank_values(inputs, draw.seed, draw.trial)
         ranks = run_ranks(self.twin.program.graphs, held, schedule=self.twin.schedule, settle=notes[1:])
-        found = self._parts((sequential, [rank.outputs for rank in ranks]))
-        return _Ran(inputs, held, found, any(note.changed for note in notes))
+        outputs = sequential, [rank.outputs for rank in ranks]
+        placements = {**self.placements, **self._fitting(outputs)}
+        return _Ran(inputs, held, self._parts(outputs, placements), placements, any(note.changed for note in notes))
+
+    def _fitting(self, outputs: Outputs) -> dict[str, Placement]:
+        """How the ranks hold the guessed outputs of one run, where they hold them at all."""
+        found: dict[str, Placement] = {}
+        for name in self.guessed:
+            owners = holders_of(name, self.twin.program.graphs, self.twin.program.mesh)
+            held = [] if owners is None else [outputs[1][rank][name] for rank in owners.ranks]
+            placement = None if owners is None else fitting([outputs[0][name]], [held], owners.mesh)
+            if owners is not None and placement is not None:
+                found[name] = owners.extend(placement)
+        return found
 
     def _again(self, ran: _Ran, settles: Sequence[Settle]) -> list[Part]:
         """Both programs on the same inputs, with other values of nodes."""
         sequential = run_ranks((self.twin.sequential,), (ran.inputs,), settle=settles[:1])[0].outputs
         graphs, schedule = self.twin.program.graphs, self.twin.schedule
         ranks = run_ranks(graphs, ran.held, schedule=schedule, settle=settles[1:])
-        return self._parts((sequential, [rank.outputs for rank in ranks]))
+        return self._parts((sequential, [rank.outputs for rank in ranks]), ran.placements)
 
-    def _parts(self, outputs: Outputs) -> list[Part]:
-        return parts(outputs, self.placements, self.twin.program.graphs, self.twin.program.mesh)
+    def _parts(self, outputs: Outputs, placements: Mapping[str, Placement]) -> list[Part]:
+        return parts(outputs, placements, self.twin.program.graphs, self.twin.program.mesh)
 
     @property
     def _graphs(self) -> tuple[Graph, ...]:

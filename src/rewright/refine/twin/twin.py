@@ -93,11 +93,16 @@ class Twin:
             expected = self.rescale(expect)
         found: TwinResult | None = None
         count = self.draws.trials if trials is None else trials
+        known, every = frozenset(expected), list[Trial]()
         for trial in range(count):
             ran = self.run_trial(seed, trial)
             if isinstance(ran, TwinResult):
                 return replace(ran, trials=trial + 1)
+            every.append(ran)
             one = self.judge(ran, expected, outputs, seed, stop_early)
+            while one.agrees is False and (others := self._other_guesses(every, expected, known, one.wrong_outputs)):
+                expected |= others
+                one = self.judge(ran, expected, outputs, seed, stop_early)
             if one.agrees is not True:
                 return replace(one, trials=trial + 1)
             # A placement that fitted the values of one draw has to fit those of the next.
@@ -105,6 +110,25 @@ class Twin:
             error = max(one.largest_error, found.largest_error if found else 0.0)
             found = replace(one, trials=trial + 1, largest_error=error)
         return found or TwinResult(None, "no trial was asked for")
+
+    def _other_guesses(
+        self, trials: Sequence[Trial], guesses: Mapping[str, Placement], known: Collection[str], wrong: Collection[str]
+    ) -> dict[str, Placement]:
+        """Placements of outputs that fit all runs, where one was guessed from the first runs and does not fit all."""
+        found = {n: self.fitting_all(n, trials) for n in wrong if n in guesses and n not in known}
+        return {n: placement for n, placement in found.items() if placement is not None and placement != guesses[n]}
+
+    def fitting_all(self, name: str, trials: Sequence[Trial]) -> Placement | None:
+        """The first placement under which the ranks hold an output in all of several runs, or None."""
+        owners = holders_of(name, self.program.graphs, self.program.mesh)
+        if owners is None:
+            return None
+        values = [trial.sequential.outputs[name] for trial in trials]
+        held = [[trial.ranks[rank].outputs[name] for rank in owners.ranks] for trial in trials]
+        floors = [_rounding(self.sequential, trial) for trial in trials]
+        exact = fitting(values, held, owners.mesh)
+        found = exact or fitting(values, held, owners.mesh, max(floor(name) for floor in floors))
+        return None if found is None else owners.extend(found)
 
     def rescale(self, placements: Mapping[str, Placement]) -> dict[str, Placement]:
         """Placements of outputs at the sizes of the programs that the twin was made from, at those of the twin."""
@@ -212,7 +236,7 @@ class Twin:
             placements[name], difference, why = self._place(
                 name, trial, expected.get(name), owners, partial(rounding, name)
             )
-            placements[name] = _everywhere(placements[name], owners)
+            placements[name] = None if (found := placements[name]) is None else owners.extend(found)
             worst = max(worst, difference.relative if difference else 0.0)
             if why:
                 wrong[name] = difference, why
@@ -235,14 +259,14 @@ class Twin:
         difference: Difference | None = None
         for floor in (lambda: 0.0, rounding):
             try:
-                placement = expected or fitting(value, held, mesh, floor())
+                placement = expected or fitting([value], [held], mesh, floor())
                 difference = placement and compare(value, held, placement, mesh, floor())
             except RewrightError as error:
-                return fitting(value, held, mesh), None, f"output {name!r}: {error}"
+                return fitting([value], [held], mesh), None, f"output {name!r}: {error}"
             if placement and (difference is None or difference.is_rounding):
                 return placement, difference, ""
         if expected is not None:
-            found = fitting(value, held, mesh)
+            found = fitting([value], [held], mesh)
             is_ = f"it is {found}" if found else "it fits no placement"
             return found, difference, f"output {name!r} does not have the placement {expected}; {is_}"
         if all(tensor.shape == value.shape for tensor in held):
@@ -257,12 +281,6 @@ def _factor(name: str, trial: Trial, owners: Holders, expected: Placement | None
     held = [trial.ranks[rank].outputs[name] for rank in owners.ranks]
     asked = None if expected is None else owners.restrict(expected)
     return multiple(trial.sequential.outputs[name], held, owners.mesh, asked)
-
-
-def _everywhere(placement: Placement | None, owners: Holders) -> Placement | None:
-    """A placement on the ranks that return an output, as one on all ranks."""
-    part = placement is not None and len(owners.ranks) < owners.whole.size
-    return owners.extend(placement) if part and placement is not None else placement
 
 
 def _nothing(inputs: Mapping[str, Array], sequential: Execution, seed: int) -> Counterexample | None:

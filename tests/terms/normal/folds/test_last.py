@@ -80,3 +80,29 @@ def test_rows_counted_by_an_index_have_one_write_each() -> None:
         found = str(Denoter(context, graph, number).value(graph.outputs["z"], (symbol("r"), symbol("p"))))
 
     assert found.replace("-i[r, 0] + p", "i[r, 0] - p") == "(if i[r, 0] - p = 0 then y[r] else x[r, p])"
+
+
+def test_the_last_of_truth_values_is_no_disjunction() -> None:
+    """``x[[0, 0]] = y`` leaves ``y[1]``, whatever ``y[0]`` is."""
+    b = Builder("flags")
+    x, y = b.tensor("x", (1,), DType.BOOL), b.tensor("y", (2,), DType.BOOL)
+    indices = b.add(ops.Constant(TensorType((2,), DType.I64), (0, 0)))
+    b.output("z", b.add(ops.Scatter("replace", (), (0,), (), (), (0,), 1), x, indices, y))
+
+    assert "max" not in at(b.build(), 0, 1)
+
+
+def test_one_number_is_there_wherever_any_index_says() -> None:
+    b = Builder("marked")
+    x, i = b.tensor("x", (6,)), b.tensor("i", (3,), DType.I64)
+    ones = [b.add(ops.Constant(TensorType((n,), DType.F32), (1.0,))) for n in (3, 6)]
+    places = b.add(ops.Iota(TensorType((6, 3), DType.I64), 0))
+    here = b.add(ops.Compare("EQ"), places, b.add(ops.BroadcastInDim((6, 3), (1,)), i))
+    b.output("z", b.add(ops.Scatter("replace", (), (0,), (), (), (0,), 1), x, i, ones[0]))
+    b.output("w", b.add(ops.Select(), b.add(ops.Reduce("or", (1,)), here), ones[1], x))
+    graph, context = b.build(), new_context(10.0)
+    denoter = Denoter(context, graph, number)
+    with context.ranges([("p", ZERO, ZERO + 6)]):
+        found = [str(denoter.value(graph.outputs[name], (symbol("p"),))) for name in ("z", "w")]
+
+    assert found[0] == found[1]

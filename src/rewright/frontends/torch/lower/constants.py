@@ -21,6 +21,8 @@ LARGEST = 65_536
 def constant(b: SimplifyingBuilder, tensor: torch.Tensor, name: str, known: dict[str, int]) -> int:
     """A node for a real tensor: a splat, an index ramp, literal values, or an input ``const:<digest>``.
 
+    What is the same along an axis is broadcast along it, so that parts of a batch have the constants of the whole.
+
     ``known`` holds the inputs made so far, so that equal constants are one input. Raises CaptureError for a fake
     tensor, whose values nobody knows.
     """
@@ -33,6 +35,10 @@ def constant(b: SimplifyingBuilder, tensor: torch.Tensor, name: str, known: dict
     ramp = _ramp(b, plain, kind)
     if ramp is not None:
         return ramp
+    varying = _varying(plain)
+    if len(varying) < plain.dim():
+        others = tuple(0 if axis not in varying else slice(None) for axis in range(plain.dim()))
+        return b.add(ops.BroadcastInDim(kind.shape, varying), constant(b, plain[others], name, known))
     if plain.numel() <= LARGEST:
         values = cast("Any", plain.flatten()).tolist()
         return b.add(ops.Constant(kind, tuple(values)))
@@ -40,6 +46,14 @@ def constant(b: SimplifyingBuilder, tensor: torch.Tensor, name: str, known: dict
     if digest not in known:
         known[digest] = b.input(f"const:{digest}", ops.Input(f"const:{digest}", kind))
     return known[digest]
+
+
+def _varying(tensor: torch.Tensor) -> tuple[int, ...]:
+    """Axes along which the elements are not all the same."""
+    every = tuple(range(tensor.dim()))
+    if not tensor.numel():
+        return every
+    return tuple(axis for axis in every if not bool((tensor == tensor.narrow(axis, 0, 1)).all()))
 
 
 def _ramp(b: SimplifyingBuilder, tensor: torch.Tensor, kind: TensorType) -> int | None:

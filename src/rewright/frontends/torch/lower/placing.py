@@ -13,10 +13,9 @@ import numpy as np
 from rewright import ops
 from rewright.ir.operator import Operator
 from rewright.ir.types import SourceSpan, TensorType
-from rewright.ops.base import Array, TensorOperator, array_dtype
-from rewright.ops.reference.simplifying import SimplifyingBuilder
+from rewright.ops.base import Array, TensorOperator
+from rewright.ops.reference.simplifying import SimplifyingBuilder, is_small, is_small_integer
 
-MOST_ELEMENTS = 65_536
 MOST_PIECES = 4_096
 """Reads and writes that would come apart into more pieces stay as they are."""
 
@@ -29,7 +28,6 @@ class PlacingBuilder(SimplifyingBuilder):
 
     def __init__(self, name: str = "graph") -> None:
         super().__init__(name)
-        self._known: dict[int, Array | None] = {}
         self._origins: dict[int, tuple[int, Array]] = {}
 
     def add(self, op: Operator, *operands: int, span: SourceSpan | None = None) -> int:
@@ -60,44 +58,23 @@ class PlacingBuilder(SimplifyingBuilder):
             return kept[0] if len(kept) == 1 else self.add(op, *kept)
         return None
 
-    def known(self, position: int) -> Array | None:
-        """The value of an integer or boolean node that is made of constants alone, if it is small."""
-        if position not in self._known:
-            self._known[position] = self._value(position)
-        return self._known[position]
-
-    def _value(self, position: int) -> Array | None:
-        node = self.node(position)
-        if not _is_small_integer(node.type):
-            return None
-        if isinstance(node.op, (ops.Constant, ops.Iota)):
-            return node.op.execute([], np.float64)
-        return self._execute(node.op, node.operands)
-
-    def _execute(self, op: Operator, operands: Sequence[int]) -> Array | None:
-        if not isinstance(op, TensorOperator) or isinstance(op, (ops.Collective, ops.Input)):
-            return None
-        values = [self.known(operand) for operand in operands]
-        given = [value for value in values if value is not None]
-        return op.execute(given, np.float64) if len(given) == len(values) else None
-
     def _compute(self, op: Operator, operands: Sequence[int]) -> int | None:
         """A constant in place of a lookup, a scatter or a sort of constants; other arithmetic is folded already."""
         if not operands or isinstance(op, (ops.Collective, ops.Input)) or not isinstance(op, TensorOperator):
             return None
         kind = op.infer([self.type(operand) for operand in operands])
-        if not _is_small_integer(kind) or any(self.affine(operand) is not None for operand in operands[:1]):
+        if not is_small_integer(kind) or any(self.affine(operand) is not None for operand in operands[:1]):
             return None
-        value = self._execute(op, operands)
+        value = self.computed(op, operands)
         if value is None:
             return None
         position = _constant(self, kind, value)
-        self._known[position] = value
+        self.values[position] = value
         return position
 
     def _place(self, op: ops.Gather | ops.Scatter, operands: Sequence[int]) -> int | None:
         indices = self.known(operands[1])
-        if indices is None or not all(_is_small(self.type(operand)) for operand in operands):
+        if indices is None or not all(is_small(self.type(operand)) for operand in operands):
             return None
         if isinstance(op, ops.Gather):
             return self._read(operands[0], op.execute([_numbers(self.type(operands[0])), indices], np.float64))
@@ -140,7 +117,7 @@ class PlacingBuilder(SimplifyingBuilder):
         if position not in self._origins:
             node = self.node(position)
             found = (position, _numbers(node.type))
-            if isinstance(node.op, _MOVING) and all(_is_small(self.type(x)) for x in node.operands):
+            if isinstance(node.op, _MOVING) and all(is_small(self.type(x)) for x in node.operands):
                 sources = [self._origin(operand) for operand in node.operands]
                 if len({root for root, _ in sources}) == 1:
                     found = (sources[0][0], node.op.execute([there for _, there in sources], np.float64))
@@ -253,16 +230,15 @@ def _numbers(kind: TensorType) -> Array:
     return np.arange(int(np.prod(shape, dtype=np.int64)), dtype=np.int64).reshape(shape)
 
 
-def _is_small(kind: TensorType) -> bool:
-    sizes = [n for n in kind.shape if isinstance(n, int)]
-    return len(sizes) == kind.rank and int(np.prod(sizes, dtype=np.int64)) <= MOST_ELEMENTS
-
-
-def _is_small_integer(kind: TensorType) -> bool:
-    return (kind.dtype.is_integer or array_dtype(kind.dtype, np.float64) == np.bool_) and _is_small(kind)
-
-
 def _constant(b: SimplifyingBuilder, kind: TensorType, value: Array) -> int:
-    flat = value.reshape(-1).tolist()
-    same = len(flat) > 0 and all(x == flat[0] for x in flat)
-    return b.add_plain(ops.Constant(kind, (flat[0],) if same else tuple(flat)))
+    """A constant, broadcast along the axes on which it does not depend."""
+    every = range(value.ndim) if value.size else ()
+    axes = tuple(axis for axis in every if not (value == value.take([0], axis)).all())
+    if not value.size or len(axes) == value.ndim:
+        return b.add_plain(ops.Constant(kind, tuple(value.reshape(-1).tolist())))
+    if not axes:
+        return b.add_plain(ops.Constant(kind, (value.reshape(-1)[0].item(),)))
+    part = value[tuple(slice(None) if axis in axes else 0 for axis in every)]
+    small = TensorType(part.shape, kind.dtype)
+    node = b.add_plain(ops.Constant(small, tuple(part.reshape(-1).tolist())))
+    return b.add_plain(ops.BroadcastInDim(kind.shape, axes), node)

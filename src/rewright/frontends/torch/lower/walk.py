@@ -13,8 +13,9 @@ from torch.utils import _pytree as pytree
 from rewright.frontends.aten import tables
 from rewright.frontends.aten.collectives import pending_result
 from rewright.frontends.aten.context import Context, NotCovered
-from rewright.frontends.aten.lowering import NO_LOWERING, Lowering, is_known, locate
+from rewright.frontends.aten.lowering import NO_LOWERING, Lowering, locate
 from rewright.frontends.aten.pooling import FIRST_ONLY
+from rewright.frontends.aten.tables import is_known
 from rewright.frontends.aten.views import Tensor
 from rewright.frontends.torch.lower import decompose
 from rewright.frontends.torch.lower.calls import FxCall

@@ -14,6 +14,7 @@ from typing import Any, cast
 import torch
 import torch.fx
 from torch import nn
+from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils._pytree import tree_leaves
 
 from rewright.frontends.torch.messages import calling_line
@@ -26,6 +27,8 @@ LARGEST_SNAPSHOT = 65_536
 """Integer results with more elements keep no copy of their value."""
 
 _aten: Any = torch.ops.aten
+_modes: Any = torch._C  # pyright: ignore[reportPrivateUsage]
+_FAKE: Any = _modes._TorchDispatchModeKey.FAKE
 PLAIN = frozenset({torch.Tensor, nn.Parameter, nn.Buffer})
 _Layout = tuple[int, int, tuple[int, ...], tuple[int, ...], torch.dtype]
 
@@ -84,7 +87,7 @@ class RunRecorder(Recorder):
         return tuple(dict.fromkeys(node for node in found if node is not None))
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if self.paused and self.kinds.issuperset(types):
+        if (self.paused and self.kinds.issuperset(types)) or _has_no_values(types):
             return func(*args, **(kwargs or {}))
         return super().__torch_dispatch__(func, types, args, kwargs)
 
@@ -107,6 +110,8 @@ class RunRecorder(Recorder):
             for tensor in given:
                 self.look(tensor)
             return func(*args, **kwargs)
+        for tensor in _groups(func, args, kwargs):
+            self.look(tensor)
         inputs = self.inputs(args, kwargs)  # a constant has its value of now
         result = func(*args, **kwargs)
         if not func._schema.is_mutable and not any(isinstance(x, torch.Tensor) for x in tree_leaves(result)):
@@ -119,10 +124,9 @@ class RunRecorder(Recorder):
         node = self.add(func, inputs, result)
         node.meta["writers"] = writers
         node.meta["dynamic"] = dynamic
-        if func._schema.is_mutable:
-            for tensor in given:
-                self.memory.mark(tensor, depends)
-                self._writers[storage_key(tensor)] = node
+        for tensor in _written(func, args, kwargs):
+            self.memory.mark(tensor, depends)
+            self._writers[storage_key(tensor)] = node
         self._keep(node, func, result, depends)
         return result
 
@@ -169,6 +173,11 @@ def pinned_attribute(root: nn.Module, value: torch.Tensor) -> str:
     return name
 
 
+def _has_no_values(types: Any) -> bool:
+    """Whether shapes alone are computed, as DTensor does to plan an operator."""
+    return _modes._get_dispatch_mode(_FAKE) is not None or any(issubclass(kind, FakeTensor) for kind in types)
+
+
 def _snapshot(node: torch.fx.Node, tensor: torch.Tensor) -> None:
     if not tensor.is_floating_point() and tensor.numel() <= LARGEST_SNAPSHOT:
         node.meta["value"] = tensor.detach().clone()
@@ -196,6 +205,23 @@ def _writing(func: Any) -> Callable[..., Any]:
 def _has_mask(args: Any) -> bool:
     indices = args[1] if isinstance(args[1], (list, tuple)) else [args[1]]
     return any(isinstance(x, torch.Tensor) and x.dtype in (torch.bool, torch.uint8) for x in cast("list[Any]", indices))
+
+
+def _written(func: Any, args: Any, kwargs: Any) -> list[torch.Tensor]:
+    """The tensors that an operator writes to."""
+    places = enumerate(func._schema.arguments) if func._schema.is_mutable else ()
+    given = [
+        args[place] if place < len(args) else kwargs.get(argument.name)
+        for place, argument in places
+        if argument.alias_info is not None and argument.alias_info.is_write
+    ]
+    return [x for x in tree_leaves(given) if isinstance(x, torch.Tensor)]
+
+
+def _groups(func: Any, args: Any, kwargs: Any) -> list[torch.Tensor]:
+    """What says which rows a grouped product multiplies with which matrix: it splits by values, as an all-to-all."""
+    found = [kwargs.get("offs"), *args[2:3]] if func is _aten._grouped_mm.default else []
+    return [x for x in found if x is not None]
 
 
 def _places(indices: Any) -> list[Any]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
 
+from rewright.frontends.torch import complexes
 from rewright.frontends.torch.decompositions import library_decompositions
 from rewright.frontends.torch.flexible import noting
 from rewright.frontends.torch.foreach import foreach_decompositions
@@ -58,13 +59,14 @@ class Running(Tracing):
     def run_real(self, groups: Groups, rank: int, memory: Memory) -> Trace:
         """Run once."""
         self._check_values()
-        recorder = RunRecorder(memory, {**foreach_decompositions(), **library_decompositions()})
+        table = {**foreach_decompositions(), **library_decompositions(), **complexes.decompositions()}
+        recorder = RunRecorder(memory, table)
         differentiates = self.backward or self._trains()
         with undisturbed(self.inputs), noting() as masks, torch.set_grad_enabled(differentiates):
             for value in self.inputs.values():
-                recorder.placeholder(local(value))
+                recorder.placeholder(complexes.parts(local(value)))
             self._follow(recorder)
-            module = recorder.module([local(value) for value in self.results.named.values()])
+            module = recorder.module([complexes.inner(local(value)) for value in self.results.named.values()])
             specs = {name: spec_of(value) for name, value in self.results.named.items()}
         inputs, assumed = fix_reads(module, recorder.reads, tuple(self.inputs), self.recorder.span)
         program = TracedProgram(module, inputs, tuple(self.results.named), self.recorder.span, groups(), rank, ran=True)
@@ -79,10 +81,20 @@ class Running(Tracing):
         trained |= {n: self.given[n] for n in self._differentiable()}
         held = {n: local(t) for n, t in self.inputs.items()}
         before = {n: version(t, held[n]) for n, t in self.inputs.items()}
-        with self.recorder.record(recorder, self.owners.named_modules()), recording(recorder):
-            self._execute(self.given, trained)
+        parts = {n: complexes.outer(complexes.parts(t), t) for n, t in self.inputs.items() if t.is_complex()}
+        with (
+            self.recorder.record(recorder, self.owners.named_modules()),
+            self._exchanged(parts),
+            recording(recorder),
+        ):
+            self._execute({**self.given, **{n: t for n, t in parts.items() if n in self.given}}, trained)
         written = {n: t for n, t in self.inputs.items() if version(t, held[n]) != before[n]}
         self.results.named |= {f"updated:{n}": t for n, t in written.items()}
+
+    def _exchanged(self, parts: Tensors) -> AbstractContextManager[None]:
+        """With these in the place of the buffers of their names."""
+        buffers = {n: parts[first] for n, first in self.canonical_buffer.items() if first in parts}
+        return self.owners.substitute({}, buffers) if buffers else nullcontext()
 
     def _check_values(self) -> None:
         for name, value in self.inputs.items():

@@ -10,7 +10,7 @@ from typing import Any, cast
 import torch
 import torch.fx
 
-from rewright.frontends.aten.lowering import is_known
+from rewright.frontends.aten.tables import is_known
 from rewright.frontends.graph_json.calls import GETITEM, part_types
 from rewright.frontends.graph_json.document import Document, Record, Ref, Word
 from rewright.frontends.torch.lower.sizes import TORCH

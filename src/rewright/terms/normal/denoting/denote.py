@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from fractions import Fraction
+from functools import partial
 from typing import TypeVar
 
 from rewright.ir.dims import Dim
@@ -191,7 +192,7 @@ class Denoter:
                 self._variables.pop()
         if kind == "sum" and not (is_float and self._grade == "move"):
             return sum_over(self.context, name, size, value)
-        if kind in ("maximum", "minimum") or is_boolean:
+        if kind in ("maximum", "minimum") or (is_boolean and kind != "last"):
             empty = fixed(fold.identity.value) if isinstance(fold.identity, scalars.Fixed) else MISSING
             return self.extreme(kind, empty, name, size, value)
         if kind == "product" and self._grade != "move" and sort_of(value) == "finite":
@@ -225,13 +226,8 @@ class Denoter:
     def _as_written(self, kind: str, name: str, size: Polynomial, value: Value) -> Value:
         """A fold of which only what it combines is known; it is a number where all of that is."""
         if isinstance(value, Choice) and name not in value.guard.free:
-            yes, no = value.yes, value.no
-            return branch(
-                self.context,
-                value.guard,
-                lambda: self._as_written(kind, name, size, yes),
-                lambda: self._as_written(kind, name, size, no),
-            )
+            go = partial(self._as_written, kind, name, size)
+            return branch(self.context, value.guard, partial(go, value.yes), partial(go, value.no))
         body = name_binders(self.context, [(name, ZERO, size)], (0,), _formal(value))
         return of_sort(self.context, Fold(kind, size, body), sort_of(value))
 

@@ -63,6 +63,7 @@ Require = Callable[[Kind, Polynomial, str], None]
 TOTAL = "?total "
 """Prefix of functions that are known to be total and nothing else: they have a value for NaN too."""
 _LINEAR = frozenset({"add", "subtract"})
+_BySigns = Callable[[Polynomial, Polynomial, int, int], Polynomial]
 
 
 class Functions:
@@ -325,21 +326,12 @@ class Functions:
         self.require("not zero", right, "remainder")
         return self._by_signs(left, right, lambda a, b, sa, _: floor_remainder(self.context, a, b) * sa)
 
-    def _by_signs(
-        self,
-        left: Polynomial,
-        right: Polynomial,
-        function: Callable[[Polynomial, Polynomial, int, int], Polynomial],
-    ) -> Value:
+    def _by_signs(self, left: Polynomial, right: Polynomial, function: _BySigns) -> Value:
         """A function of absolute values and signs; the right one is not zero."""
 
         def of(value: Polynomial, sign: int) -> Value:
-            return branch(
-                self.context,
-                at_least(right, 1),
-                lambda: function(value, right, sign, 1),
-                lambda: function(value, -right, sign, -1),
-            )
+            mine, other = partial(function, value, right, sign, 1), partial(function, value, -right, sign, -1)
+            return branch(self.context, at_least(right, 1), mine, other)
 
         return branch(self.context, at_least_zero(left), lambda: of(left, 1), lambda: of(-left, -1))
 

@@ -9,8 +9,10 @@ from rewright.terms.normal.arithmetic.binders import range_of_guard
 from rewright.terms.normal.arithmetic.cases import branch, each, leaves
 from rewright.terms.normal.arithmetic.substitution import substitute_value
 from rewright.terms.normal.facts.context import Context
-from rewright.terms.normal.facts.guards import MISSING, Choice, Leaf, Value, at_least, less_than
-from rewright.terms.normal.polynomials.atoms import ZERO, Polynomial, Symbol
+from rewright.terms.normal.facts.guards import MISSING, Choice, Leaf, Value, at_least, choice, less_than
+from rewright.terms.normal.folds.maxima import max_over
+from rewright.terms.normal.folds.presence import may_be_infinite
+from rewright.terms.normal.polynomials.atoms import ONE, ZERO, Polynomial, Symbol
 from rewright.terms.normal.polynomials.ranged import Fold, inner_atoms
 
 _MOST_CASES = 16
@@ -22,8 +24,8 @@ def last_over(
 ) -> Value | None:
     """The present value with the greatest ``0 <= name < size``, absent where none is; None where that is not known.
 
-    It is known where the value is present at one place at most, and where a few places can be written out. ``value``
-    is what ``body`` gives at the symbol ``name``.
+    It is known where the value is present at one place at most, where it is the same wherever it is present, and where
+    a few places can be written out. ``value`` is what ``body`` gives at the symbol ``name``.
     """
     if name not in value.free:
         return branch(context, at_least(size, 1), lambda: value, lambda: MISSING)
@@ -32,6 +34,9 @@ def last_over(
         at_place = substitute_value(context, value, {name: place})
         in_range = partial(branch, context, less_than(place, size), lambda: at_place, lambda: MISSING)
         return branch(context, at_least(place, ZERO), in_range, lambda: MISSING)
+    everywhere = _wherever(context, name, size, value)
+    if everywhere is not None:
+        return everywhere
     count = size.constant()
     if not isinstance(count, int) or not 0 < count <= _MOST_CASES:
         return None
@@ -48,6 +53,26 @@ def may_be_absent(value: Polynomial) -> bool:
 def _is_open(value: Value) -> bool:
     """Whether it is not known of a case of a value whether it is present."""
     return any(isinstance(leaf, Polynomial) and may_be_absent(leaf) for leaf in leaves(value))
+
+
+def _wherever(context: Context, name: str, size: Polynomial, value: Value) -> Value | None:
+    """A value that is the same wherever it is present: it is enough that it is present anywhere."""
+    same, *others = {leaf for leaf in leaves(value) if leaf != MISSING} or {MISSING}
+    if others or name in same.free or _is_open(same):
+        return None
+
+    def value_if(most: Polynomial) -> Value:
+        return branch(context, at_least(most, 1), lambda: same, lambda: MISSING)
+
+    found = max_over(context, name, size, _presence(value))
+    return None if any(may_be_infinite(leaf) for leaf in leaves(found)) else each(context, value_if, found)
+
+
+def _presence(value: Value) -> Value:
+    """One where a value is present, zero elsewhere."""
+    if isinstance(value, Choice):
+        return choice(value.guard, _presence(value.yes), _presence(value.no))
+    return ZERO if value == MISSING else ONE
 
 
 def _last_of(context: Context, cases: Sequence[Value]) -> Value:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from rewright.terms.normal.arithmetic.binders import Binder, Guards, range_of_guard, strided_binder
 from rewright.terms.normal.arithmetic.cases import branch, each
 from rewright.terms.normal.arithmetic.substitution import collapse, substitute
@@ -85,22 +87,17 @@ def _by_path(context: Context, name: str, size: Polynomial, value: Value, guards
     if not isinstance(value, Choice):
         return _under_guards(context, name, ZERO, size, value, ONE, guards)
     guard, yes, no = value.guard, value.yes, value.no
+    go = partial(_by_path, context, name, size)
     if name not in guard.free:
-        return branch(
-            context,
-            guard,
-            lambda: _by_path(context, name, size, yes, guards),
-            lambda: _by_path(context, name, size, no, guards),
-        )
+        return branch(context, guard, lambda: go(yes, guards), lambda: go(no, guards))
     decided = context.decide(guard)
     if decided is not None:
-        return _by_path(context, name, size, yes if decided else no, guards)
+        return go(yes if decided else no, guards)
     bound = _bounding(context, name, value)
     if bound is None:
         return _under_guards(context, name, ZERO, size, *_present(context, value), guards)
     yes, no = _under_guard(value, bound, True), _under_guard(value, bound, False)
-    first = _by_path(context, name, size, yes, (*guards, (bound, True)))
-    return larger(context, first, _by_path(context, name, size, no, (*guards, (bound, False))))
+    return larger(context, go(yes, (*guards, (bound, True))), go(no, (*guards, (bound, False))))
 
 
 def _bounding(context: Context, name: str, value: Value) -> Guard | None:

@@ -102,23 +102,18 @@ def _by_path(context: Context, name: str, size: Polynomial, value: Value, guards
             raise TooHard(f"a sum with the term {value}")
         return _under_guards(context, name, ZERO, size, value, guards)
     guard, yes, no = value.guard, value.yes, value.no
+    go = partial(_by_path, context, name, size)
     if name not in guard.free:
-        return branch(
-            context,
-            guard,
-            lambda: _by_path(context, name, size, yes, guards),
-            lambda: _by_path(context, name, size, no, guards),
-        )
+        return branch(context, guard, lambda: go(yes, guards), lambda: go(no, guards))
     decided = context.decide(guard)
     if decided is not None:
-        return _by_path(context, name, size, yes if decided else no, guards)
+        return go(yes if decided else no, guards)
     total: Value = ZERO
     for polarity, arm in ((True, yes), (False, no)):
         if arm == ZERO:
             continue
         # The facts about the variable hold inside the term only: what leaves the scope is a sum without it.
-        part = _by_path(context, name, size, arm, (*guards, (guard, polarity)))
-        total = add(context, total, part)
+        total = add(context, total, go(arm, (*guards, (guard, polarity))))
     return total
 
 
