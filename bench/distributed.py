@@ -8,7 +8,7 @@ from functools import partial
 from importlib.util import find_spec
 from typing import Any
 
-from bench import megatron
+from bench import families, megatron
 from bench.programs import captured
 from bench.schedules import programs as schedules
 from rewright.frontends.capture import capture, capture_ranks
@@ -28,7 +28,10 @@ MODELS = (
     ("decoder", "megatron_sp", True),
     ("gpt2", "dtensor", False),
     ("mixer", "all_to_all", True),
+    ("mixtral", "tp_plan", True),
 )
+MIXTURES = (("qwen3_moe", "dense"), ("olmoe", "batched"))
+"""Families of Transformers by their ``ep_plan``, and how experts are computed."""
 DEGREE = 2
 
 
@@ -53,6 +56,11 @@ def of_model(name: str, plan: str, backward: bool, degree: int = DEGREE) -> Clai
     """A tiny model of the zoo on a mesh of one axis, forward or with backward."""
     pair = captured(name, plan, "tiny", degree, backward)
     return Claim(pair.sequential, pair.distributed)
+
+
+def of_family(name: str, experts: str) -> Claim:
+    """A mixture of Transformers whose ranks compute the routes to their own experts, and are added up."""
+    return Claim(*families.captured(name, families.Way(experts=experts, plan="all_reduce"), "sdpa"))
 
 
 def of_megatron(sequence: bool, backward: bool = True, degree: int = DEGREE) -> Claim:
@@ -92,6 +100,8 @@ def claims() -> Iterator[tuple[str, Callable[[], Claim]]]:
     """Every program by name, and how to capture it."""
     for name, plan, backward in MODELS:
         yield f"{name} {plan}", partial(of_model, name, plan, backward)
+    for name, experts in MIXTURES:
+        yield f"{name}, {experts} experts, ep_plan", partial(of_family, name, experts)
     for plan in ("tp", "tp and sp") if find_spec("megatron") else ():  # it has wheels for Linux only
         yield f"megatron-core llama, {plan}", partial(of_megatron, plan != "tp")
     for name, step in STEPS.items():

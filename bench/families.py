@@ -125,15 +125,14 @@ def row(name: str, way: Way) -> list[object]:
         return attempt(name, way, "eager")
 
 
-def attempt(name: str, way: Way, attention: str) -> list[object]:
-    """One row, with one implementation of attention."""
+def captured(name: str, way: Way, attention: str) -> tuple[Any, Any]:
+    """The model on one device and on two ranks, forward and backward."""
     import torch
     import transformers
     from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
 
     from rewright.frontends.torch.capture import capture
     from rewright.frontends.torch.ranks import capture_ranks
-    from rewright.refine import refine
     from zoo.transformers_models import quiet
     from zoo.transformers_plan import apply_transformers_plan
 
@@ -152,9 +151,15 @@ def attempt(name: str, way: Way, attention: str) -> list[object]:
         with quiet():
             return apply_transformers_plan(name, model(), mesh, experts), (), inputs
 
+    return capture(model(), (), inputs, backward=True), capture_ranks(build, {"tp": 2}, backward=True)
+
+
+def attempt(name: str, way: Way, attention: str) -> list[object]:
+    """One row, with one implementation of attention."""
+    from rewright.refine import refine
+
     start = time.perf_counter()
-    sequential = capture(model(), (), inputs, backward=True)
-    distributed = capture_ranks(build, {"tp": 2}, backward=True)
+    sequential, distributed = captured(name, way, attention)
     middle = time.perf_counter()
     verdict = refine(sequential, distributed, audit=True)
     why = "" if verdict.status == "proved" else verdict.reason

@@ -36,7 +36,7 @@ from rewright.refine.verdict import Verdict
 COLUMNS = ["model", "backend", "mesh", "nodes of all ranks", "status", "evidence", "outputs", "capture s"]
 COLUMNS += ["prove and audit s", "reason"]
 LAYERS, BATCH, LENGTH = 2, 8, 16
-ROUTED_BATCH, ROUTED_LENGTH = 4, 2
+ROUTED_BATCH, ROUTED_LENGTH = 2, 4
 """Of a mixture that is run: every token of every expert is followed."""
 BLOCKS = 2
 """Blocks of a mask that a rank has where sequences are split: no block may be cut."""
@@ -259,7 +259,7 @@ def captured(training: Training) -> tuple[Graph, RankProgram, dict[str, list[str
     return whole, program, relations, {"loss": addends}
 
 
-PROGRAMS = tuple(
+_DENSE = tuple(
     Training(family, mesh, backend, sequence, clip, balance)
     for family in DENSE
     for mesh, backend, sequence, clip, balance in (
@@ -277,6 +277,13 @@ PROGRAMS = tuple(
         ({"shard": 2, "cp": 2, "tp": 2}, "partial_dtensor", True, True, "headtail"),
     )
 )
+_MIXTURES = tuple(
+    Training(family, mesh, "partial_dtensor", sequence, clip)
+    for family in ("deepseek_v3", "qwen3_moe")
+    for mesh, sequence, clip in (({"tp": 2}, False, False), ({"tp": 2}, True, False), ({"tp": 4}, True, True))
+)
+"""Mixtures whose experts are split over their inner features: tokens are sorted by expert on every rank alike."""
+PROGRAMS = (*_DENSE, *_MIXTURES)
 
 
 def row(training: Training) -> list[object]:

@@ -51,10 +51,14 @@ class Judged:
         return self.columns == ("refuted", "near") or (self.columns == ("equivalent",) and self.status == "proved")
 
 
+SECONDS = 60.0
+"""A mutant without an answer by then is unknown."""
+
+
 def judge(sequential: Graph, mutant: Mutant) -> tuple[str, tuple[str, ...], str]:
     """Refine a mutant: the status, the columns that it counts in, and what was said; the numeric twin has its say."""
     try:
-        verdict = answer(sequential, mutant.program, suggest=False)
+        verdict = answer(sequential, mutant.program, budget=SECONDS, suggest=False)
     except RewrightError as error:
         # A parameter cut wrongly does not fit its placement any more: refused by name, before anything is proved.
         return "refuted", ("refuted", "near"), str(error)

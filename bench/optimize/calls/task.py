@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -154,14 +155,14 @@ def is_pytorchs(program: Program, kind: Kind, call: Call, door: Door) -> bool:
     """
     function = program.made(kind.sizes)
     first = Call(kind, "normal", call.seed)
-    for name in ("aot_eager", "aot_eager_decomp_partition", "inductor"):
-        for before in ((), (first,)):
-            torch._dynamo.reset()
-            compiled = torch.compile(function, backend=name)
-            for one in before:
-                compare(program, one, compiled, door)
-            if compare(program, call, compiled, door):
-                return True
+    names, befores = ("aot_eager", "aot_eager_decomp_partition", "inductor"), ((), (first,))
+    for name, before, dynamic in product(names, befores, (None, True)):
+        torch._dynamo.reset()
+        compiled = torch.compile(function, backend=name, dynamic=dynamic)
+        for one in before:
+            compare(program, one, compiled, door)
+        if compare(program, call, compiled, door):
+            return True
     return False
 
 

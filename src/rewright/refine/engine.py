@@ -42,6 +42,7 @@ from rewright.refine.relations.known import complete_relations, input_relations,
 from rewright.refine.relations.narrow import narrow_question
 from rewright.refine.relations.numbered import align_names
 from rewright.refine.relations.numbered import unpaired_notes as told_of
+from rewright.refine.relations.of_one_run import fixed_on_one_side
 from rewright.refine.relations.solving import reads
 from rewright.refine.relations.unwritten import made_of_memory
 from rewright.refine.relations.vacuity import judge_content
@@ -102,6 +103,9 @@ def refine(
     audits = is_audited(sequential, program, audit)
     asked = partial(answer, suggest=explain, locate=explain, tell=tell)
     verdict = asked(sequential, program, relations, expect, budget, audit=audits)
+    why = fixed_on_one_side(sequential, program) if verdict.status == "refuted" else None
+    if why is not None:
+        verdict = replace(verdict, status="unknown", reason=why, findings=())
     captures = sequential, *graphs
     verdict = verdict.about_captures(validation_note(captures), text_of(captures))
     if verdict.status != "proved":

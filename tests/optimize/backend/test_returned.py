@@ -84,3 +84,19 @@ def test_a_part_of_memory_that_nothing_fills_is_refused() -> None:
 
     with pytest.raises(RewrightError, match="read as something else"):
         looked_at(lambda x: (x.view(torch.int32),), normal(4))
+
+
+def test_views_that_are_alike_have_gradients_of_their_own() -> None:
+    """Both chunks of a row that is repeated lie at one place of memory."""
+
+    def program(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return x.relu(), *x.chunk(2)
+
+    def gradient(function: Any, x: torch.Tensor) -> torch.Tensor:
+        results = function(x)
+        weights = [torch.full_like(result, 1.0 + number) for number, result in enumerate(results)]
+        return torch.autograd.grad(results, x, weights)[0]
+
+    x = torch.tensor([[1.0, -2.0]]).expand(4, 2).detach().requires_grad_()
+    fast = torch.compile(program, backend="rewright", options={"target": "cpu", "floor": False, "remember": False})
+    assert torch.equal(gradient(fast, x), gradient(program, x))

@@ -57,6 +57,9 @@ class Returned:
     """Results that are no tensors are as they are."""
     arguments: Mapping[int, tuple[int, ...]]
     """The strides of the arguments whose memory is returned."""
+    first: tuple[int, ...]
+    """For each result the first one that is the same tensor: two views of one memory may be alike, and have gradients
+    of their own."""
 
     @cached_property
     def whole(self) -> tuple[int, ...] | None:
@@ -81,12 +84,14 @@ class Returned:
             bases.append(new)
         if self.whole is not None:
             return [bases[number] for number in self.whole]
-        made: dict[Home, torch.Tensor] = {}
-        for leaf in self.leaves:
-            if isinstance(leaf, Home) and leaf not in made:
-                home = arguments[leaf.number] if leaf.is_argument else bases[leaf.number]
-                made[leaf] = home if leaf.is_whole else _within(home, leaf)
-        return [made[leaf] if isinstance(leaf, Home) else leaf for leaf in self.leaves]
+        made: list[Any] = []
+        for first, leaf in zip(self.first, self.leaves, strict=True):
+            if not isinstance(leaf, Home) or first < len(made):
+                made.append(made[first] if isinstance(leaf, Home) else leaf)
+                continue
+            home = arguments[leaf.number] if leaf.is_argument else bases[leaf.number]
+            made.append(home if leaf.is_whole else _within(home, leaf))
+        return made
 
 
 def returned_by(plain: Plain, examples: Sequence[torch.Tensor]) -> Returned:
@@ -99,7 +104,8 @@ def returned_by(plain: Plain, examples: Sequence[torch.Tensor]) -> Returned:
     homes = {_memory(value): number for number, value in reversed(list(enumerate(given)))}
     computed: list[torch.fx.Node] = []
     leaves: list[Home | object] = []
-    for node, result in zip(_results(plain.module), results, strict=True):
+    nodes = list(_results(plain.module))
+    for node, result in zip(nodes, results, strict=True):
         if not isinstance(result, torch.Tensor):
             leaves.append(result)
         elif (memory := _memory(result)) in homes:
@@ -112,7 +118,8 @@ def returned_by(plain: Plain, examples: Sequence[torch.Tensor]) -> Returned:
             leaves.append(_home(False, computed.index(base), result, values[base]))
     strides = {h.number: tuple(given[h.number].stride()) for h in leaves if isinstance(h, Home) and h.is_argument}
     layouts = tuple(_layout(values[node]) for node in computed)
-    return Returned(_returning(plain.module, computed), layouts, tuple(leaves), strides)
+    first = tuple(nodes.index(node) for node in nodes)
+    return Returned(_returning(plain.module, computed), layouts, tuple(leaves), strides, first)
 
 
 def _results(module: torch.fx.GraphModule) -> Sequence[Any]:

@@ -95,7 +95,7 @@ class RunRecorder(Recorder):
         """What to run instead of an operator, if anything."""
         if is_communication(func):
             return None
-        if func in _BY_MASK and _has_mask(args):
+        if func in _BY_MASK and _has_mask(args) and not _fills(func, args):
             return _BY_MASK[func]
         known = super().replacement(func, args)
         if known is None and func._schema.is_mutable and any(argument.is_out for argument in func._schema.arguments):
@@ -222,6 +222,12 @@ def _groups(func: Any, args: Any, kwargs: Any) -> list[torch.Tensor]:
     """What says which rows a grouped product multiplies with which matrix: it splits by values, as an all-to-all."""
     found = [kwargs.get("offs"), *args[2:3]] if func is _aten._grouped_mm.default else []
     return [x for x in found if x is not None]
+
+
+def _fills(func: Any, args: Any) -> bool:
+    """Whether one number is written wherever a mask holds: where that is may be any."""
+    indices = args[1] if func is _aten.index_put_.default else ()
+    return len(indices) == 1 and indices[0].shape == args[0].shape and args[2].numel() == 1
 
 
 def _places(indices: Any) -> list[Any]:

@@ -18,7 +18,7 @@ from rewright.frontends.torch.run.memory import Memory
 from rewright.frontends.torch.run.recorder import RunRecorder
 from rewright.frontends.torch.run.routing import fix_reads
 from rewright.frontends.torch.run.watching import recording
-from rewright.frontends.torch.tensors import local, spec_of, version
+from rewright.frontends.torch.tensors import from_local, local, spec_of, version
 from rewright.frontends.torch.trace import Groups, Trace, Tracing, digest_of, title
 from rewright.frontends.torch.traced import TracedProgram
 from rewright.frontends.torch.waiting import log
@@ -81,7 +81,8 @@ class Running(Tracing):
         trained |= {n: self.given[n] for n in self._differentiable()}
         held = {n: local(t) for n, t in self.inputs.items()}
         before = {n: version(t, held[n]) for n, t in self.inputs.items()}
-        parts = {n: complexes.outer(complexes.parts(t), t) for n, t in self.inputs.items() if t.is_complex()}
+        pairs = {n: complexes.outer(complexes.parts(local(t)), t) for n, t in self.inputs.items() if t.is_complex()}
+        parts = {n: from_local(self.specs[n], t) for n, t in pairs.items()}
         with (
             self.recorder.record(recorder, self.owners.named_modules()),
             self._exchanged(parts),
