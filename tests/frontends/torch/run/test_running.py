@@ -8,6 +8,7 @@ import torch
 import torch.distributed as dist
 from torch import nn
 from torch.distributed.device_mesh import DeviceMesh
+from torch.distributed.tensor import DTensor, Shard, distribute_tensor
 from torch.nn.parallel import DistributedDataParallel
 
 import rewright as rw
@@ -181,3 +182,71 @@ def test_split_sizes_that_do_not_agree_are_refused() -> None:
 def test_an_unknown_way_to_capture_is_refused() -> None:
     with pytest.raises(CaptureError, match="write one of traced, threads, processes"):
         rw.capture_ranks(data_parallel, {"dp": 2}, ranks="fibers")  # type: ignore[arg-type]
+
+
+class Weighted(nn.Module):
+    """Rows times a weight that ranks hold parts of, as a DTensor."""
+
+    def __init__(self, mesh: DeviceMesh | None = None) -> None:
+        super().__init__()
+        whole = torch.arange(12.0).reshape(4, 3)
+        self.w = nn.Parameter(whole if mesh is None else distribute_tensor(whole, mesh, [Shard(0)]))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        own = self.w.to_local() if isinstance(self.w, DTensor) else self.w
+        y = (x.unsqueeze(1) * own).sum(1)
+        if isinstance(self.w, DTensor):
+            dist.all_reduce(y)
+        return y
+
+
+def test_gradients_of_dtensors_are_recorded_in_a_run() -> None:
+    sequential = rw.capture(step, (Weighted(), torch.ones(2, 3)), run=True)
+    program = rw.capture_ranks(lambda mesh: (step, (Weighted(mesh), torch.ones(2, 3))), {"tp": 2}, ranks="threads")
+    found = rw.refine(sequential, program)
+    assert found.status == "proved", found.reason
+    assert "grad:w" in found.relation
+
+
+def test_a_complex_buffer_is_an_input_of_its_parts_in_a_run() -> None:
+    class Turned(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("turns", torch.polar(torch.ones(3), torch.arange(3.0)))
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return torch.view_as_real(torch.view_as_complex(x) * self.turns)
+
+    module, x = Turned(), torch.randn(3, 2)
+    graph = rw.capture(module, (x,), run=True)
+    turns = torch.view_as_real(module.get_buffer("turns"))
+    found = computed(graph, x=x, turns=turns)
+    np.testing.assert_allclose(found["output"], module(x), rtol=1e-5)
+    assert module.get_buffer("turns").is_complex()
+
+
+def test_one_number_written_by_a_mask_leaves_the_mask_free() -> None:
+    def program(x: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+        y = x.clone()
+        y[labels < 0] = 0.0
+        return y
+
+    x = torch.randn(4)
+    graph = rw.capture(program, (x, torch.tensor([1, -1, 2, 3])), run=True)
+    others = torch.tensor([-1, 1, -2, 3])
+    np.testing.assert_allclose(computed(graph, x=x, labels=others)["output"], program(x, others))
+
+
+def test_what_an_operator_only_reads_is_not_written_by_it() -> None:
+    """Counts are added to a buffer of floats and looked at afterwards: they come from the choice, not from the sum."""
+
+    def program(scores: torch.Tensor, total: torch.Tensor) -> torch.Tensor:
+        chosen = scores.topk(1, -1)[1].reshape(-1)
+        counts = torch.zeros(3, dtype=torch.int64).scatter_add_(0, chosen, torch.ones_like(chosen))
+        total.add_(counts)
+        first, _ = scores.sort(0)[0].split([int(counts[0]), len(chosen) - int(counts[0])])
+        return first.sum() + total.sum()
+
+    graph = rw.capture(program, (torch.randn(4, 3), torch.zeros(3)), run=True)
+    assert "the integers computed at" in graph.metadata["assumptions"]
+    assert "looks at" not in graph.metadata["assumptions"]
