@@ -218,7 +218,7 @@ def label_smoothing() -> Pattern:
 
         return step, (*data(), weight(size // mesh.size(), WIDTH))
 
-    references = ("Megatron-LM #737", "Megatron-LM #7464", "Megatron-LM #5522")
+    references = ("Megatron-LM #7452", "Megatron-LM #737", "Megatron-LM #7464", "Megatron-LM #5522")
     relations = {"x": "Replicate()", "labels": "Replicate()", "w": "Shard(0)"}
     arguments = (*data(), weight(size, WIDTH))
     return Pattern(references, lambda: (whole, arguments), parallel, relations, "logarithms.mean")

@@ -76,6 +76,8 @@ class Lifter:
         self.algebra = Algebra(forms, Recogniser, EFFORT if journal is None else EFFORT * _OFTEN)
         self._recogniser = self.algebra.recogniser
         self.deadline = deadline
+        self.stop: Callable[[], bool] = lambda: False
+        """Says, from one node to the next, that nothing will come of it."""
         self.reuse = reuse
         self.contract = contract
         self.contraction: Contraction | None = None
@@ -275,8 +277,7 @@ class Lifter:
         if found is not None:
             self.steps["shared"] += 1
             return found
-        if not self.steps["lifted"] % 64:
-            self.check_budget()
+        self.check_budget()
         self.steps["lifted"] += 1
         types = [lifted.graph.nodes[p].type for p in node.operands]
         value = transfer(self.algebra, op, [self.values[v] for v in operands], types, node.type)
@@ -295,8 +296,8 @@ class Lifter:
         return result
 
     def check_budget(self) -> None:
-        """Raise BudgetExceeded after the deadline."""
-        if self.deadline is not None and time.monotonic() > self.deadline:
+        """Raise BudgetExceeded after the deadline, or where nothing will come of it."""
+        if (self.deadline is not None and time.monotonic() > self.deadline) or self.stop():
             raise BudgetExceeded
 
     def trace_afresh(self, work: Callable[[], None]) -> Trace:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 
 from rewright import ops
@@ -36,6 +37,8 @@ _NAMED = 3
 Wrong = Callable[[Collection[str]], Collection[str]]
 """Those of some outputs that values show to be wrong."""
 
+_PATIENCE = 10.0
+"""After so many seconds of lifting, values are asked whether it is worth while."""
 _OF_WHICH_ONE_IS_RIGHT = 4
 """One in this many unrelated outputs may have the right values without other normal forms being tried."""
 
@@ -192,6 +195,7 @@ def _lift(
     numbered = are_numbered(sequential, program.graphs)
     shorter = contract and not numbered
     lifter = Lifter(deadline, reuse=reuse, contract=shorter, forms=forms, walks=walks, journal=journal)
+    lifter.stop = _Impatience(started, sequential, wrong)
     inputs = input_values(lifter, sequential, program, relations.placements, relations.equations)
     seconds = {"relate inputs": time.perf_counter() - started}
     proof = Proof(lifter, Lifted(sequential), [], seconds=seconds)
@@ -222,6 +226,23 @@ def _lift(
     seconds["relate outputs"] = time.perf_counter() - started
     proof.assumptions = _assumptions(proof, program, relations)
     return proof
+
+
+@dataclass
+class _Impatience:
+    """Whether lifting takes long and values show that the programs differ: what a wrong rank computes is like nothing
+    in the sequential program, and grows."""
+
+    started: float
+    sequential: Graph
+    wrong: Wrong
+    asked: bool = False
+
+    def __call__(self) -> bool:
+        if self.asked or time.perf_counter() - self.started < _PATIENCE:
+            return False
+        self.asked = True
+        return bool(self.wrong(list(self.sequential.outputs)))
 
 
 def _relate_all(

@@ -31,7 +31,7 @@ from rewright.refine.certificate.claims import conditions_of, obligations_of
 from rewright.refine.certificate.stated import Stated
 from rewright.refine.certificate.writer import certificate
 from rewright.refine.check import attempt
-from rewright.refine.findings.rounds import findings
+from rewright.refine.findings.rounds import findings, findings_by_values
 from rewright.refine.objections import Run, challenge_verdict
 from rewright.refine.proof import Proof
 from rewright.refine.relations.buffers import with_buffers
@@ -232,6 +232,8 @@ def _answer(question: Question, asked: _Asked, drafts: Sequence[Draft] = ()) -> 
         mismatch = CollectiveMismatch(case.program.deadlock, mismatch.span if mismatch is not None else None)
     if mismatch:
         return _mismatched(case, mismatch, told)
+    if proof.out_of_time and values.are_known and values.ran().is_different:
+        return _of_values(case, values, proof, told)
     if proof.out_of_time:
         operators = told.stats.steps.get("lifted", 0)
         return told.unknown(f"the budget of {asked.budget:g} s ran out after {operators} operators")
@@ -419,6 +421,18 @@ def audit_verdict(
         return replace(verdict, status="unknown", reason=f"the proof is not confirmed: {error}", certify=None)
     verdict.stats.seconds["audit"] = time.perf_counter() - started
     return replace(verdict, evidence=Evidence.PROVED)
+
+
+def _of_values(case: Case, values: _Values, proof: Proof, told: _Told) -> Verdict:
+    """Refuted by values alone: they differ, and the proof was not finished."""
+    asked = {name: str(case.expected[name]) if name in case.expected else None for name in case.sequential.outputs}
+    proof.failed = list(asked)
+    proof.relations = {name: OutputRelation(name, "", f"{name} is not related", asked[name], False) for name in asked}
+    ran = conclude_from_values(case, values.ran(), proof)
+    found = findings_by_values(case, proof, ran)
+    notes = (*told.notes, "values differ, and the proof was not finished: findings are by values alone")
+    about = told.assumptions, proof.relations, found, notes, told.stats, _reason_of(case, proof, ran)
+    return Verdict("refuted", Evidence.TESTED, *about, programs=(case.sequential, case.program))
 
 
 def _after_failure(case: Case, values: _Values, proof: Proof, asked: _Asked, told: _Told) -> Verdict:

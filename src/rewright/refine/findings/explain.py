@@ -63,12 +63,12 @@ def spots_of(case: Case, proof: Proof, ran: Ran) -> list[Spot]:
 
 
 def _spots_of(case: Case, proof: Proof, ran: Ran) -> list[Spot]:
-    spots = list(_by_memory(case, proof, ran)) or list(_by_values(case, proof, ran))
+    spots = list(_by_memory(case, proof, ran)) or list(spots_by_values(case, proof, ran))
     told = {name for spot in spots for name in spot.outputs}
     rest = [name for name in ran.wrong_of(proof.failed) if name not in told]
     spots.extend(_by_terms(case, proof, ran, rest)[:_MOST_PLACES])
     if spots and spots[0].is_end:
-        spots = [*_by_values(case, proof, ran, guess=True)] or spots
+        spots = [*spots_by_values(case, proof, ran, guess=True)] or spots
     scaled = _by_scale(case, proof, ran, spots)
     if scaled is not None:
         return [scaled]
@@ -97,7 +97,7 @@ def _at_label(case: Case, proof: Proof, ran: Ran, label: Label) -> Spot:
     return Spot(_finding(case, label.where, "ignored_label", message, "", ""), outputs, (), is_sure=True)
 
 
-def _by_values(case: Case, proof: Proof, ran: Ran, *, guess: bool = False) -> Iterator[Spot]:
+def spots_by_values(case: Case, proof: Proof, ran: Ran, *, guess: bool = False) -> Iterator[Spot]:
     """Where the values part, for every independent place that convinces, or that is the best guess."""
     if not ran.is_different or ran.twin is None:
         return

@@ -19,7 +19,7 @@ from rewright.ir.types import SourceSpan
 from rewright.refine.case import Case, Ran
 from rewright.refine.findings.cuts import Cut
 from rewright.refine.findings.cutting import HERE, drop_extra_output, from_there, up_to
-from rewright.refine.findings.explain import Spot, output_finding, spots_of
+from rewright.refine.findings.explain import Spot, output_finding, spots_by_values, spots_of
 from rewright.refine.findings.proved_repairs import Mended, everywhere, proof_of, proved_repair
 from rewright.refine.findings.values import nearby, search_trial
 from rewright.refine.proof import Proof
@@ -89,6 +89,15 @@ def findings(
             return _merge(found, []), _notes(found)
         ran = replace(conclude_from_values(case, compare(case), proof), counted=counted)
     return _merge(found, []), (*_notes(found), f"the search ended after {_MOST_ROUNDS} failures; mend these first")
+
+
+def findings_by_values(case: Case, proof: Proof, ran: Ran) -> tuple[Finding, ...]:
+    """The places where values part, and the outputs that no place explains, for a proof that was not finished."""
+    spots = list(spots_by_values(case, proof, ran))
+    told = {name for spot in spots for name in spot.outputs}
+    rest = [name for name in ran.wrong_of(proof.failed) if name not in told]
+    found = [*(spot.finding for spot in spots), *(output_finding(proof.relations[name]) for name in rest)]
+    return (replace(found[0], counterexample=smallest(case, ran)), *found[1:]) if found else ()
 
 
 def _in(original: RankProgram, mended: RankProgram, finding: Finding) -> Finding:
