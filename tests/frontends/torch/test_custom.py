@@ -61,3 +61,11 @@ def test_what_no_operator_tells_of_stays_an_operator_without_a_lowering(name: st
     call = getattr(library.rewright_tests, name)
     with pytest.raises((CaptureError, UnsupportedOperator), match="no lowering"):
         rw.capture(lambda x: call(x), (torch.zeros(3),))
+
+
+def test_an_operator_that_may_do_more_is_left_to_who_runs_the_program() -> None:
+    def program(x: torch.Tensor) -> torch.Tensor:
+        return library.rewright_tests.scaled(x, 2.0).exp()
+
+    graph = rw.capture(program, (torch.zeros(3),), opaque=True)
+    assert any("rewright_tests" in str(node.op) for node in graph.nodes)

@@ -46,11 +46,15 @@ class Recorder(TorchDispatchMode):
     kinds = frozenset({torch.Tensor, nn.Parameter, nn.Buffer, FakeTensor})
     """Other classes of tensors are told in operators on these by their own dispatch."""
 
-    def __init__(self, replacements: Mapping[Any, Replacement], known: KnownResults | None = None) -> None:
+    def __init__(
+        self, replacements: Mapping[Any, Replacement], known: KnownResults | None = None, *, custom: bool = True
+    ) -> None:
         TorchDispatchMode.__init__(self)  # pyright: ignore[reportUnknownMemberType]
         self.graph = torch.fx.Graph()
         self.root = nn.Module()
         self._given = replacements
+        self._custom = custom
+        """Whether custom operators are what they compute: they may do more, which who runs the record wants done."""
         self._run = _run if known is None else known.run
         self._replacements: dict[Any, Replacement | None] = {}
         self._nodes: dict[int, torch.fx.Node] = {}
@@ -129,11 +133,14 @@ class Recorder(TorchDispatchMode):
     def replacement(self, func: Any, args: Sequence[Any]) -> Replacement | None:
         """What to run instead of an operator, if anything."""
         if func not in self._replacements:
-            self._replacements[func] = self._given.get(func) or _definition(func)
+            self._replacements[func] = self._given.get(func) or _definition(func) or self._body(func)
         found = self._replacements[func]
-        if found is None or func in self._given or isinstance(func, HigherOrderOperator) or body_of(func):
+        if found is None or func in self._given or isinstance(func, HigherOrderOperator) or self._body(func):
             return found
         return found if autograd_would_have_decomposed(func, tree_leaves(args)) else None
+
+    def _body(self, func: Any) -> Replacement | None:
+        return body_of(func) if self._custom else None
 
     def record(self, func: Any, args: Any, kwargs: Any) -> Any:
         """Run an operator, and note it."""
@@ -243,7 +250,7 @@ def _definition(func: Any) -> Replacement | None:
             line = calling_line(inspect.currentframe()) or "an unknown line"
             raise UnsupportedOperator(f"{func} at {line} has no definition by other operators; write it with those")
         return dense
-    return func.decompose if func.has_kernel_for_dispatch_key(_KEYS.CompositeImplicitAutograd) else body_of(func)
+    return func.decompose if func.has_kernel_for_dispatch_key(_KEYS.CompositeImplicitAutograd) else None
 
 
 def _run(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:

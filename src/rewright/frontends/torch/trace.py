@@ -259,7 +259,7 @@ class Tracing:
         """What the program does with these values in place of its inputs: exchange, call, differentiate."""
         own = complexes.decompositions(opaque=self.opaque)
         table = {**foreach_decompositions(), **library_decompositions(), **own, **TRACED}
-        recorder = Recorder(table, None if mode.shape_env else KnownResults(mode))
+        recorder = Recorder(table, None if mode.shape_env else KnownResults(mode), custom=not self.opaque)
         for value in values:
             recorder.placeholder(value)
         spans = self.recorder.record(recorder, self.owners.named_modules())
