@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import islice
 
 from rewright import ops
 from rewright.analysis.moving import laid_out, moved_operands
@@ -51,12 +52,13 @@ def cut_by_shapes(case: Case, position: int | None, site: Site) -> Cut | None:
 
 
 def _cut(case: Case, position: int, at: Place, likely: Iterable[Placement]) -> Cut | None:
-    """The first of some placements that has the shapes of the ranks."""
+    """The one of some placements that has the shapes of the ranks; None where several have: which is meant is open."""
     graphs = case.program.graphs
     held = [graph.nodes[p].type.shape for graph, p in zip(graphs, at, strict=True)]
     if is_added_up_later(graphs[0], at[0]):
         return None
-    return next((Cut(position, at, placement) for placement in likely if has_shapes(placement, held)), None)
+    fitting = list(islice((placement for placement in likely if has_shapes(placement, held)), 2))
+    return Cut(position, at, fitting[0]) if len(fitting) == 1 else None
 
 
 def is_added_up_later(graph: Graph, position: int) -> bool:

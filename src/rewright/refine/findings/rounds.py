@@ -61,6 +61,7 @@ def findings(
         tell: is called with the first finding as soon as there is one, before repairs are tried.
     """
     found: list[Finding] = []
+    taken = ""
     original, counted = case, frozenset(ran.wrong_of(proof.failed))
     for _ in range(_MOST_ROUNDS):
         spots = spots_of(case, proof, ran) if locate or not ran.is_different else []
@@ -75,7 +76,7 @@ def findings(
         step = _step(case, proof, ran, spots[0], deadline, len(found))
         first = _in(original.program, case.program, here[0])
         if step.mended is not None:
-            first = replace(first, suggestion=step.mended.repair.text, also=step.mended.also)
+            first = replace(first, suggestion=f"{step.mended.repair.text}{taken}", also=step.mended.also)
         if found and HERE in f"{first.message} {first.suggestion}":
             return _merge(found, []), _notes(found)  # it is about what was taken as mended, which no reader knows of
         if step.mended is None and found and not _is_shown(case, ran, spots[0]):
@@ -83,6 +84,9 @@ def findings(
             return _merge(found, []), _notes(found)
         if step.case is None or step.proof is None:
             return _merge(found, [first] if found else [first, *here[1:]]), _notes([*found, first])
+        if step.mended is None and spots[0].cut is not None:
+            # What the right program holds there is a guess, on which all that is proved from here on rests.
+            taken = f", if the ranks should hold {spots[0].cut.placement} at {first.distributed}"
         found.append(first)
         case, proof = step.case, step.proof
         if not proof.failed:
