@@ -30,7 +30,7 @@ MODELS = (
     ("mixer", "all_to_all", True),
     ("mixtral", "tp_plan", True),
 )
-MIXTURES = (("qwen3_moe", "dense"), ("olmoe", "batched"))
+MIXTURES = (("qwen3_moe", "dense"), ("deepseek_v3", "dense"))
 """Families of Transformers by their ``ep_plan``, and how experts are computed."""
 DEGREE = 2
 

@@ -53,6 +53,8 @@ from rewright.refine.verdict import Evidence, Finding, OutputRelation, Pairing, 
 _Programs = tuple[Graph, RankProgram]
 Runs = Literal["always", "failed", "never"]
 """Which programs are run on values: all of them, those without a proof, or none."""
+_EXPLAINING = 60.0
+"""Without a budget repairs are looked for for so many seconds."""
 AUDITED = 40_000
 """Programs of so many nodes are audited unless somebody says no: whether they are does not depend on the machine."""
 
@@ -445,7 +447,10 @@ def _after_failure(case: Case, values: _Values, proof: Proof, asked: _Asked, tol
     ran = conclude_from_values(case, compared, proof)
     twin = ran.result
     started = time.perf_counter()
-    found, more = findings(case, proof, ran, asked.deadline, asked.suggest, asked.locate, asked.tell)
+    until = time.monotonic() + _EXPLAINING if asked.deadline is None else asked.deadline
+    found, more = findings(case, proof, ran, until, asked.suggest, asked.locate, asked.tell)
+    if asked.deadline is None and time.monotonic() > until:
+        more = (*more, f"no repair was looked for after {_EXPLAINING:.0f} s")
     told.stats.seconds["explain"] = time.perf_counter() - started
     status: Status = "refuted" if twin.agrees is False else "unknown"
     if status == "refuted":
