@@ -16,7 +16,7 @@ from rewright.ir.errors import CaptureError, UnsupportedOperator
 library: Any = torch.ops
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture(autouse=True, scope="module")
 def operators() -> None:
     @custom_op("rewright_tests::scaled", mutates_args=())
     def scaled(x: torch.Tensor, by: float) -> torch.Tensor:

@@ -27,8 +27,6 @@ LARGEST_SNAPSHOT = 65_536
 """Integer results with more elements keep no copy of their value."""
 
 _aten: Any = torch.ops.aten
-_modes: Any = torch._C  # pyright: ignore[reportPrivateUsage]
-_FAKE: Any = _modes._TorchDispatchModeKey.FAKE
 PLAIN = frozenset({torch.Tensor, nn.Parameter, nn.Buffer})
 _Layout = tuple[int, int, tuple[int, ...], tuple[int, ...], torch.dtype]
 
@@ -114,7 +112,8 @@ class RunRecorder(Recorder):
             self.look(tensor)
         inputs = self.inputs(args, kwargs)  # a constant has its value of now
         result = func(*args, **kwargs)
-        if not func._schema.is_mutable and not any(isinstance(x, torch.Tensor) for x in tree_leaves(result)):
+        made = [x for x in tree_leaves(result) if isinstance(x, torch.Tensor)]
+        if (not func._schema.is_mutable and not made) or _has_no_values(map(type, made)):
             return result
         dynamic = torch.Tag.dynamic_output_shape in func.tags and func not in _BY_MASK  # masks are gone by now
         if dynamic:
@@ -175,7 +174,7 @@ def pinned_attribute(root: nn.Module, value: torch.Tensor) -> str:
 
 def _has_no_values(types: Any) -> bool:
     """Whether shapes alone are computed, as DTensor does to plan an operator."""
-    return _modes._get_dispatch_mode(_FAKE) is not None or any(issubclass(kind, FakeTensor) for kind in types)
+    return any(issubclass(kind, FakeTensor) for kind in types)
 
 
 def _snapshot(node: torch.fx.Node, tensor: torch.Tensor) -> None:

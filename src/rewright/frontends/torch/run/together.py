@@ -8,6 +8,7 @@ from typing import Any, Literal, TypeVar, get_args
 
 import torch
 import torch.distributed.distributed_c10d as c10d
+from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.distributed.device_mesh import DeviceMesh
 
 from rewright.frontends.torch.flexible import dense_attention
@@ -45,6 +46,9 @@ def run_together(
     with quiet(), surroundings(), dense_attention(), own_groups():
         if ranks == "processes":
             return as_processes(work, mesh.size)
+        # PyTorch for CUDA keeps what the first thread with a fake mode has made, and crashes once that thread is gone.
+        with FakeTensorMode():
+            pass
         with _worlds_by_thread():
             return as_threads(work, mesh.size)
 
