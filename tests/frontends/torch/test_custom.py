@@ -16,6 +16,11 @@ from rewright.ir.errors import CaptureError, UnsupportedOperator
 library: Any = torch.ops
 
 
+def run_elsewhere(x: torch.Tensor) -> torch.Tensor:
+    """Stands for an extension, which no operator tells of."""
+    return x + 1
+
+
 @pytest.fixture(autouse=True, scope="module")
 def operators() -> None:
     @custom_op("rewright_tests::scaled", mutates_args=())
@@ -38,6 +43,18 @@ def operators() -> None:
     def two_kernels(x: torch.Tensor) -> torch.Tensor:
         return x + 1
 
+    @custom_op("rewright_tests::by_other_code", mutates_args=())
+    def by_other_code(x: torch.Tensor) -> torch.Tensor:
+        return run_elsewhere(x)
+
+    by_other_code.register_fake(torch.empty_like)
+
+    @custom_op("rewright_tests::writes", mutates_args={"x"})
+    def writes(x: torch.Tensor) -> torch.Tensor:
+        return x.add_(1) * 2
+
+    writes.register_fake(torch.empty_like)
+
     two_kernels.register_kernel("cuda")(lambda x: x + 2)
     two_kernels.register_fake(torch.empty_like)
 
@@ -56,7 +73,7 @@ def test_the_function_of_an_operator_is_recorded_with_its_own_gradient() -> None
         np.testing.assert_allclose(found["grad:x"], x.grad, rtol=1e-5)
 
 
-@pytest.mark.parametrize("name", ["by_numpy", "two_kernels"])
+@pytest.mark.parametrize("name", ["by_numpy", "two_kernels", "by_other_code", "writes"])
 def test_what_no_operator_tells_of_stays_an_operator_without_a_lowering(name: str) -> None:
     call = getattr(library.rewright_tests, name)
     with pytest.raises((CaptureError, UnsupportedOperator), match="no lowering"):

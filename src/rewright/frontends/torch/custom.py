@@ -1,14 +1,18 @@
 """Custom operators of ``torch.library`` that are written in Python: the function is what the operator computes.
 
 ``@torch.library.custom_op`` hides a function from tracers. Where it is the only kernel, for every device, the recorder
-runs it in the operator's place, so that what it does is recorded. A function that reads memory by itself (NumPy, a
-pointer that it hands to other code) tells no operator of what it does, and its operator stays one.
+runs it in the operator's place, so that what it does is recorded. That is so for a function that writes to no argument
+and names nothing but PyTorch: other code (NumPy, an extension) reads memory by itself, which no operator tells of.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import builtins
+import dis
+import inspect
+from collections.abc import Callable, Iterator
 from functools import partial
+from types import CodeType
 from typing import Any
 
 import torch
@@ -38,7 +42,8 @@ class _Watch(TorchFunctionMode):
 def body_of(func: Any) -> Callable[..., Any] | None:
     """The function that a custom operator runs on every device; None where there is none, or another one on some.
 
-    The function gives ``NotImplemented`` where it fails without values, or reads memory by itself.
+    There is none either for an operator that writes, or whose function names other code than PyTorch. The function
+    gives ``NotImplemented`` where it fails without values, or reads memory by itself.
     """
     schema = getattr(func, "_schema", None)  # of an operator, and of no higher-order one
     found = None if schema is None else _library.OPDEFS.get(schema.name)
@@ -46,12 +51,38 @@ def body_of(func: Any) -> Callable[..., Any] | None:
         return None
     if any(func.has_kernel_for_dispatch_key(key) for key in (_KEYS.CPU, _KEYS.CUDA)):
         return None
-    return partial(_run, found._backend_fns[None])
+    function: Any = inspect.getclosurevars(inspect.unwrap(found._backend_fns[None])).nonlocals.get("fn")
+    is_own = function is found._init_fn and _names_torch_alone(function)
+    return partial(_run, function) if is_own and not func._schema.is_mutable else None
+
+
+def _names_torch_alone(function: Any) -> bool:
+    code = getattr(function, "__code__", None)
+    if code is None or code.co_freevars:
+        return False
+    known = {**vars(builtins), **function.__globals__}
+    values = [known.get(name) for name in _named(code)]
+    return {_root(getattr(value, "__module__", None) or value) for value in values} <= {"torch", "builtins"}
+
+
+def _root(where: Any) -> str:
+    """The first part of the name of a module; of a module itself too."""
+    return str(getattr(where, "__name__", where)).partition(".")[0]
+
+
+def _named(code: CodeType) -> Iterator[str]:
+    """The globals and modules that a function names, with those of the functions inside of it."""
+    for instruction in dis.get_instructions(code):
+        if instruction.opname in ("LOAD_GLOBAL", "LOAD_NAME", "IMPORT_NAME"):
+            yield str(instruction.argval)
+    for inner in code.co_consts:
+        if isinstance(inner, CodeType):
+            yield from _named(inner)
 
 
 def _run(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     try:
         with _Watch():
             return function(*args, **kwargs)
-    except Exception:
+    except Exception:  # whatever it is, the operator stays one, and the capture says that it has no lowering
         return NotImplemented

@@ -226,7 +226,8 @@ def _groups(func: Any, args: Any, kwargs: Any) -> list[torch.Tensor]:
 def _fills(func: Any, args: Any) -> bool:
     """Whether one number is written wherever a mask holds: where that is may be any."""
     indices = args[1] if func is _aten.index_put_.default else ()
-    return len(indices) == 1 and indices[0].shape == args[0].shape and args[2].numel() == 1
+    is_mask = len(indices) == 1 and indices[0].dtype is torch.bool and indices[0].shape == args[0].shape
+    return is_mask and args[2].numel() == 1
 
 
 def _places(indices: Any) -> list[Any]:
