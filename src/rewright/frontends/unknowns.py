@@ -6,6 +6,7 @@ compares two programs can tell which unknowns of one are those of the other.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from rewright import ops
@@ -24,30 +25,34 @@ class Unknowns:
 
     def make(self, what: str, name: str, kind: TensorType) -> int:
         """A new input; the order distinguishes two unknowns of one kind at one place of the source."""
-        place = f"{what} at {_place(self._builder.span)}"
+        place = f"{what} at {place_of(self._builder.span)}"
         self._counts[place] = self._counts.get(place, 0) + 1
         self._made[name] = f"{place} #{self._counts[place]}"
         return self._builder.input(name, ops.Input(name, kind))
 
     def attach_to(self, graph: Graph) -> Graph:
         """The graph with its unknowns in the metadata, without the inputs that nothing reads."""
-        read = {position for node in graph.nodes for position in node.operands} | set(graph.outputs.values())
-        unread = [name for name in self._made if graph.inputs[name] not in read]
-        positions = {graph.inputs[name] for name in unread}
-        kept = [position for position in range(len(graph.nodes)) if position not in positions]
-        moved = {old: new for new, old in enumerate(kept)}
-        nodes = tuple(
-            replace(graph.nodes[old], operands=tuple(moved[p] for p in graph.nodes[old].operands)) for old in kept
-        )
-        notes = {f"{UNKNOWN}{name}": place for name, place in self._made.items() if name not in unread}
-        if unread:
-            notes[UNREAD] = "\n".join(unread)
-        inputs = {name: moved[position] for name, position in graph.inputs.items() if position in moved}
-        outputs = {name: moved[position] for name, position in graph.outputs.items()}
-        return Graph(nodes, inputs, outputs, graph.name, graph.metadata | notes)
+        return with_unknowns(graph, self._made)
 
 
-def _place(span: SourceSpan) -> str:
+def with_unknowns(graph: Graph, made: Mapping[str, str]) -> Graph:
+    """A graph that says which of its inputs are unknown tensors, and what they are; those that nothing reads go."""
+    read = {position for node in graph.nodes for position in node.operands} | set(graph.outputs.values())
+    unread = [name for name in made if graph.inputs[name] not in read]
+    positions = {graph.inputs[name] for name in unread}
+    kept = [position for position in range(len(graph.nodes)) if position not in positions]
+    moved = {old: new for new, old in enumerate(kept)}
+    left = [graph.nodes[old] for old in kept]
+    nodes = tuple([replace(node, operands=tuple([moved[p] for p in node.operands])) for node in left])
+    notes = {f"{UNKNOWN}{name}": place for name, place in made.items() if name not in unread}
+    if unread:
+        notes[UNREAD] = "\n".join(unread)
+    inputs = {name: moved[position] for name, position in graph.inputs.items() if position in moved}
+    outputs = {name: moved[position] for name, position in graph.outputs.items()}
+    return Graph(nodes, inputs, outputs, graph.name, graph.metadata | notes)
+
+
+def place_of(span: SourceSpan) -> str:
     """File without its folders, line, function, module: the same on machines that keep the source elsewhere."""
     file = span.file.rsplit("/", 1)[-1]
     where = f"{file}:{span.line} {span.function}".strip() if file else "an unknown line"

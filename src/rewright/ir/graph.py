@@ -87,6 +87,10 @@ class GraphBuilder:
         self._nodes.append(Node(op, operands, result, where))
         return len(self._nodes) - 1
 
+    def known_input(self, name: str) -> int | None:
+        """The input of a name, if there is one."""
+        return self._inputs.get(name)
+
     def input(self, name: str, op: Operator) -> int:
         """Append an input node (``ops.Input``) under a name that must be new."""
         if name in self._inputs:

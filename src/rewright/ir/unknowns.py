@@ -6,6 +6,10 @@ from rewright.ir.graph import Graph
 
 UNKNOWN = "unknown:"
 """Metadata ``unknown:<input>`` says what the input stands for and where in the source."""
+DRAWN = "drawn:"
+"""Metadata ``drawn:<input>`` has the name under which the capture drew these random numbers."""
+RANDOM = "random:"
+"""How what an unknown stands for begins, where it stands for random numbers."""
 UNREAD = "unread"
 """Metadata with the names of unknowns that nothing reads and that are no inputs, one a line."""
 NUMBERED = "numbered outputs"

@@ -16,6 +16,7 @@ from rewright.ir.graph import Graph
 from rewright.ir.placement import RankProgram
 from rewright.proof.certificate import Certificate
 from rewright.proof.constants import stands, written_out
+from rewright.proof.drawn import judge_draws
 from rewright.proof.rewriting.evidence import Checked
 from rewright.proof.rewriting.replay import narrow_programs
 from rewright.proof.unknowns import Question, questions, unknown_assumptions
@@ -75,7 +76,11 @@ def _compare_programs(certificate: Certificate, question: Question, checked: Che
         first, graphs = written_out(first, graphs)
     if counts:
         first, graphs = insert_wrapping(first), tuple(insert_wrapping(graph) for graph in graphs)
-    taken = (*question.assumptions, *found.taken, *unknown_assumptions(sequential, certificate.relations))
+    judged = judge_draws(sequential, program, certificate.relations)
+    if judged.faults:
+        raise Refused(str(judged.faults[0]))
+    known = (*unknown_assumptions(sequential, certificate.relations), *judged.conditions)
+    taken = (*question.assumptions, *found.taken, *known)
     return Compared(first, replace(program, graphs=tuple(graphs)), taken)
 
 

@@ -10,7 +10,7 @@ from rewright import ops
 from rewright.ir.graph import Graph, Node
 from rewright.ir.placement import Placement, RankProgram
 from rewright.ir.types import TensorType
-from rewright.ir.unknowns import UNKNOWN, unknowns
+from rewright.ir.unknowns import DRAWN, RANDOM, UNKNOWN, unknowns
 
 _MOST_SHOWN = 8
 
@@ -46,16 +46,23 @@ def unknown_assumptions(sequential: Graph, placements: Mapping[str, Placement]) 
     found: dict[str, list[str]] = {}
     for name, what in unknowns(sequential).items():
         kind, _, place = what.partition(" at ")
+        kind = kind if kind in _WORDS else kind.split(" ")[0]
         if name in placements:
             found.setdefault(kind, []).append(f"at {place} as {placements[name]}")
     lines: list[str] = []
     for kind, places in found.items():
         more = f" and {len(places) - _MOST_SHOWN} more" if len(places) > _MOST_SHOWN else ""
         shown = ", ".join(places[:_MOST_SHOWN])
-        lines.append(f"{_WORDS.get(kind, kind)} equal on both sides, place by place: {shown}{more}")
+        words = (
+            _RANDOM
+            if kind.startswith(RANDOM) and kind not in _WORDS
+            else f"{_WORDS.get(kind, kind)} equal on both sides"
+        )
+        lines.append(f"{words}, place by place: {shown}{more}")
     return tuple(lines)
 
 
+_RANDOM = "random numbers of the ranks are those of the sequential program"
 _WORDS = {
     "constant": "constants whose values were not captured are",
     "memory": "tensors whose values were not captured are",
@@ -115,7 +122,8 @@ def _match(sequential: Graph, program: RankProgram) -> Question:
         for name, what in unknowns(graph).items():
             every.setdefault(name, (graph.nodes[graph.inputs[name]].type, what))
     alike = tuple(_with_inputs(graph, every) for graph in graphs)
-    return Question(_with_inputs(sequential, only), replace(program, graphs=alike))
+    whole = _with_inputs(_rename(sequential, {name: name for name in unknowns(sequential)}), only)
+    return Question(whole, replace(program, graphs=alike))
 
 
 def _counterparts(sequential: Mapping[str, str], own: Mapping[str, str]) -> dict[str, str]:
@@ -124,7 +132,7 @@ def _counterparts(sequential: Mapping[str, str], own: Mapping[str, str]) -> dict
     The two sides may run different lines of one function: with dropout inside a fork of the random state, say.
     """
     found: dict[str, str] = {}
-    for level in range(3):
+    for level in range(4):
         free = [(name, _level(what, level)) for name, what in sequential.items() if name not in found.values()]
         for name, what in own.items():
             if name not in found:
@@ -140,28 +148,29 @@ _LINE = re.compile(r":[0-9]+ ")
 
 
 def _level(what: str, level: int) -> str:
-    """The place of an unknown, more and more roughly: without its line, then without its number and function."""
+    """The place of an unknown, more and more roughly: without its line, its number and function, its file."""
     if level == 0:
         return what
     if level == 1:
         return _LINE.sub(" ", what)
     kind, _, place = what.rpartition(" #")[0].partition(" at ")
+    if level == 3:
+        return kind if kind.startswith(RANDOM) else what
     file, _, rest = place.partition(":")
     return f"{kind} {file} {rest.partition(' in ')[2]}"
 
 
 def _rename(graph: Graph, table: Mapping[str, str]) -> Graph:
     """The graph with its unknowns under other names."""
-    if all(old == new for old, new in table.items()):
-        return graph
     nodes = list(graph.nodes)
     for old, new in table.items():
         node = nodes[graph.inputs[old]]
         nodes[graph.inputs[old]] = replace(node, op=ops.Input(new, node.type))
     inputs = {table.get(name, name): position for name, position in graph.inputs.items()}
     places = {f"{UNKNOWN}{table[name]}": what for name, what in unknowns(graph).items()}
+    numbers = {f"{DRAWN}{new}": old for old, new in table.items() if graph.metadata[UNKNOWN + old].startswith(RANDOM)}
     rest = {key: text for key, text in graph.metadata.items() if not key.startswith(UNKNOWN)}
-    return replace(graph, nodes=tuple(nodes), inputs=inputs, metadata=rest | places)
+    return replace(graph, nodes=tuple(nodes), inputs=inputs, metadata=rest | places | numbers)
 
 
 def _with_inputs(graph: Graph, inputs: Mapping[str, tuple[TensorType, str]]) -> Graph:

@@ -23,6 +23,7 @@ from rewright.proof.checker import Store
 from rewright.proof.checker import audit as check_certificate
 from rewright.proof.conditions import Open, Violated
 from rewright.proof.constants import differ, written_out
+from rewright.proof.drawn import judge_draws
 from rewright.proof.unknowns import Question, questions, unknown_assumptions
 from rewright.proof.unwritten import with_own_memory
 from rewright.proof.wrapping import insert_wrapping, wrapping
@@ -31,6 +32,7 @@ from rewright.refine.certificate.claims import conditions_of, obligations_of
 from rewright.refine.certificate.stated import Stated
 from rewright.refine.certificate.writer import certificate
 from rewright.refine.check import attempt
+from rewright.refine.drawn import Misdrawn, are_matched, differs_for_all, draws_numbers, judge_faults
 from rewright.refine.findings.rounds import findings, findings_by_values
 from rewright.refine.objections import Run, challenge_verdict
 from rewright.refine.proof import Proof
@@ -55,6 +57,10 @@ Runs = Literal["always", "failed", "never"]
 """Which programs are run on values: all of them, those without a proof, or none."""
 _EXPLAINING = 60.0
 """Without a budget repairs are looked for for so many seconds."""
+_UNMATCHED = (
+    "values differ where random numbers are drawn, and agree where all of them are one number: which draws of the "
+    "ranks are which of the sequential program is not known; draw them at the same lines, or in modules of equal names"
+)
 AUDITED = 40_000
 """Programs of so many nodes are audited unless somebody says no: whether they are does not depend on the machine."""
 
@@ -309,15 +315,27 @@ def _of_proof(stated: Stated, proof: Proof, is_written_out: bool, asked: _Asked,
     doubt = wrapping([meant[0], *meant[1].graphs]) if asked.counts else ""
     if doubt and not _is_proof(attempt(*_count(*meant), case.relations, case.expected, asked.deadline)):
         return told.unknown(doubt)
+    drawn = judge_draws(case.sequential, case.program, case.relations.placements)
+    if drawn.faults:
+        return _misdrawn(case, judge_faults(case, drawn.faults), proof, told)
     try:
         open_ones = obligations_of(proof, case.relations)
         more = conditions_of(proof, open_ones)
     except Violated as error:
         return told.unknown(f"the programs are equal only under a condition: {error}", proof.relations)
-    told = replace(told, assumptions=(*told.assumptions, *more))
+    told = replace(told, assumptions=(*told.assumptions, *more, *drawn.conditions))
     verdict = _proved(*captured, meant, replace(stated, case=case), proof, told, open_ones, asked.counts)
     verdict = audit_verdict(verdict, *captured, counts=asked.counts) if asked.audit else verdict
     return _run(case, verdict, proof) if asked.runs == "always" else verdict
+
+
+def _misdrawn(case: Case, found: Misdrawn, proof: Proof, told: _Told) -> Verdict:
+    """The verdict on programs that are equal if random numbers are, where those of the ranks cannot be."""
+    if not found.findings:
+        return told.unknown(found.unknown, proof.relations)
+    about = found.findings, told.notes, told.stats, found.findings[0].message
+    programs = case.sequential, case.program
+    return Verdict("refuted", Evidence.TESTED, told.assumptions, {}, *about, programs=programs)
 
 
 def _run(case: Case, verdict: Verdict, proof: Proof | None = None) -> Verdict:
@@ -446,6 +464,8 @@ def _after_failure(case: Case, values: _Values, proof: Proof, asked: _Asked, tol
     told.stats.seconds["numeric twin"] = values.seconds
     ran = conclude_from_values(case, compared, proof)
     twin = ran.result
+    if twin.agrees is False and draws_numbers(case) and not (are_matched(case) or differs_for_all(case)):
+        return told.unknown(_UNMATCHED, proof.relations)
     started = time.perf_counter()
     until = time.monotonic() + _EXPLAINING if asked.deadline is None else asked.deadline
     found, more = findings(case, proof, ran, until, asked.suggest, asked.locate, asked.tell)

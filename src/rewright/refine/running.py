@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import replace
 
 from rewright.ir.errors import RewrightError
 from rewright.ir.operator import Unsupported
 from rewright.ops.agreement import CollectiveMismatch
+from rewright.ops.base import Array
 from rewright.refine.case import Case, Ran
 from rewright.refine.proof import Proof
 from rewright.refine.relations.solving import reads
@@ -23,8 +25,11 @@ _TIMES, _ENOUGH = 4, 16
 only where one rank has the largest element, say."""
 
 
-def compare(case: Case) -> Ran:
-    """Run the programs where they can be run, and compare their outputs as they are expected to be held."""
+def compare(case: Case, given: Mapping[str, Array] | None = None) -> Ran:
+    """Run the programs where they can be run, and compare their outputs as they are expected to be held.
+
+    ``given`` are values of inputs, at the sizes at which the programs are run.
+    """
     try:
         solved = reads(case.relations.equations, case.sequential, case.program)
         twin = make_twin(case.sequential, case.program, solved=solved)
@@ -33,6 +38,7 @@ def compare(case: Case) -> Ran:
     if isinstance(twin, Unsupported):
         return Ran(TwinResult(None, f"the numeric twin cannot run: {twin.why}"))
     expected = {name: p for name, p in case.expected.items() if name in case.sequential.outputs}
+    twin = replace(twin, draws=replace(twin.draws, given={**twin.draws.given, **(given or {})}))
     return Ran(twin.compare(expect=expected), twin)
 
 

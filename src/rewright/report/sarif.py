@@ -33,6 +33,7 @@ KINDS = {
     "wrong_sum": "A sum over ranks with other terms than one device has",
     "wrong_scale": "Gradients that are all wrong by one number",
     "ignored_label": "A label that only one program leaves out",
+    "random_numbers": "Ranks that draw other random numbers than they should",
     "not_proved": "Where the proof stops",
 }
 """What each kind of finding says, in a few words."""

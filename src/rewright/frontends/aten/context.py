@@ -180,6 +180,11 @@ class Context:
             )
         return self.groups[name]
 
+    def drawn(self, name: str, kind: TensorType) -> int:
+        """Random numbers of this name: one input of the program for all draws that give them."""
+        known = self.b.known_input(name)
+        return self.b.input(name, ops.Input(name, kind)) if known is None else rb.convert(self.b, known, kind.dtype)
+
     def random(self, what: str, kind: TensorType) -> int | None:
         """Random values as an unknown of the program; None where a door has no unknowns."""
         return self._unknown(f"random:{what}", self.call.site, kind) if self._unknown else None

@@ -10,6 +10,7 @@ import numpy as np
 from rewright import ops
 from rewright.frontends.aten.context import Context, Number, Operand, Table, Value
 from rewright.interp.program import run_nodes
+from rewright.ir.draws import Draw
 from rewright.ir.errors import UnsupportedOperator
 from rewright.ir.graph import Graph
 from rewright.ir.operator import Operator
@@ -486,6 +487,11 @@ def dropout(c: Context, x: Value, p: float, train: bool) -> int:
 
 def _random_dropout(p: float) -> UnsupportedOperator:
     return UnsupportedOperator(f"dropout with p={p} is random; set the probability to 0 or call model.eval()")
+
+
+@TABLE.register("rewright_random.drawn.default")
+def drawn(c: Context, kind: str, before: str, value: str, after: str) -> int:
+    return c.drawn(Draw(kind, before, value, after).name, c.result())
 
 
 @TABLE.register(

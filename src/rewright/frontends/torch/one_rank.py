@@ -9,6 +9,7 @@ from typing import Any, cast
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.distributed.device_mesh import DeviceMesh
 
+from rewright.frontends.torch.drawing.generators import watching_seeds
 from rewright.frontends.torch.fakes import Dynamic
 from rewright.frontends.torch.marks import read_mark
 from rewright.frontends.torch.messages import capture_error
@@ -43,7 +44,7 @@ def trace_rank(
     build: Build, mesh: Mesh, rank: int, *, backward: bool = False, dynamic: Dynamic | None = None
 ) -> TracedRank:
     """The trace of one rank of a mesh, before lowering; raises CaptureError."""
-    with without_network(), as_rank(rank, mesh) as device_mesh:
+    with without_network(), watching_seeds(), as_rank(rank, mesh) as device_mesh:
         target, args, kwargs = build_program(build, device_mesh, rank)
         traced = trace(target, args, kwargs, backward=backward, dynamic=dynamic, groups=groups, rank=rank)
         return TracedRank.of(traced, mesh, rank)

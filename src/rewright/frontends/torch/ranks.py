@@ -20,6 +20,7 @@ from rewright.frontends.torch import forks, waiting
 from rewright.frontends.torch.alike.lowering import lower_alike
 from rewright.frontends.torch.alike.tracing import have_one_group, trace_alike
 from rewright.frontends.torch.capture import with_metadata
+from rewright.frontends.torch.drawing.generators import watching_seeds
 from rewright.frontends.torch.fakes import Dynamic
 from rewright.frontends.torch.lower import lower
 from rewright.frontends.torch.one_rank import Build, TracedRank, build_program, trace_rank
@@ -35,6 +36,7 @@ from rewright.frontends.validation.record import Validation, join_validations
 from rewright.ir.errors import CaptureError, RewrightError
 from rewright.ir.graph import Graph
 from rewright.ir.placement import Mesh, Placement, RankProgram
+from rewright.ir.unknowns import unknowns
 
 _PATIENCE = 30.0
 """Seconds that a copy of this process is waited for, besides those in which all ranks would be traced one by one."""
@@ -200,8 +202,9 @@ def _run_together(
     programs: list[TracedProgram] = []
 
     def one(rank: int, device_mesh: DeviceMesh, exchange: Exchange) -> _Lowered:
-        target, args, kwargs = build_program(build, device_mesh, rank)
-        traced = run(target, args, kwargs, backward=backward, groups=groups, rank=rank, memory=exchange.memory)
+        with watching_seeds():
+            target, args, kwargs = build_program(build, device_mesh, rank)
+            traced = run(target, args, kwargs, backward=backward, groups=groups, rank=rank, memory=exchange.memory)
         lowered = _lower(TracedRank.of(traced, mesh, rank))
         programs.append(traced.program)
         if calls is None or ranks == "threads":
@@ -252,7 +255,7 @@ def completed(graphs: Sequence[Graph], mesh: Mesh) -> tuple[Graph, ...]:
     The parameters of other stages of a pipeline, say, and the inputs of its first stage. The shape is that of the
     rank with the most equal coordinates.
     """
-    names = dict.fromkeys(name for graph in graphs for name in graph.inputs)
+    names = dict.fromkeys(name for graph in graphs for name in graph.inputs if name not in unknowns(graph))
     found: list[Graph] = []
     for rank, graph in enumerate(graphs):
         own = mesh.coordinates(rank)
@@ -265,7 +268,8 @@ def completed(graphs: Sequence[Graph], mesh: Mesh) -> tuple[Graph, ...]:
             if name not in graph.inputs
         }
         places = {name: len(graph.nodes) + index for index, name in enumerate(extra)}
-        inputs = {name: (graph.inputs | places)[name] for name in names}
+        drawn = {name: place for name, place in graph.inputs.items() if name not in names}
+        inputs = {name: (graph.inputs | places)[name] for name in names} | drawn
         found.append(replace(graph, nodes=(*graph.nodes, *extra.values()), inputs=inputs) if extra else graph)
     return tuple(found)
 

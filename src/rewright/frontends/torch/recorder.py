@@ -24,6 +24,9 @@ from torch.utils._pytree import tree_leaves, tree_map_only
 
 from rewright.frontends.torch.alike.numbers import bare
 from rewright.frontends.torch.custom import body_of
+from rewright.frontends.torch.drawing.generators import Generators
+from rewright.frontends.torch.drawing.operators import Drawn, drawn
+from rewright.frontends.torch.drawing.recording import drawn_operator
 from rewright.frontends.torch.messages import calling_line
 from rewright.frontends.torch.remembering import KnownResults, Result
 from rewright.frontends.torch.run.memory import storage_key
@@ -47,7 +50,12 @@ class Recorder(TorchDispatchMode):
     """Other classes of tensors are told in operators on these by their own dispatch."""
 
     def __init__(
-        self, replacements: Mapping[Any, Replacement], known: KnownResults | None = None, *, custom: bool = True
+        self,
+        replacements: Mapping[Any, Replacement],
+        known: KnownResults | None = None,
+        *,
+        custom: bool = True,
+        generators: Generators | None = None,
     ) -> None:
         TorchDispatchMode.__init__(self)  # pyright: ignore[reportUnknownMemberType]
         self.graph = torch.fx.Graph()
@@ -55,6 +63,8 @@ class Recorder(TorchDispatchMode):
         self._given = replacements
         self._custom = custom
         """Whether custom operators are what they compute: they may do more, which who runs the record wants done."""
+        self.generators = generators
+        """What tells random numbers apart; without it operators that draw are recorded as they are."""
         self._run = _run if known is None else known.run
         self._replacements: dict[Any, Replacement | None] = {}
         self._nodes: dict[int, torch.fx.Node] = {}
@@ -144,6 +154,8 @@ class Recorder(TorchDispatchMode):
 
     def record(self, func: Any, args: Any, kwargs: Any) -> Any:
         """Run an operator, and note it."""
+        if self.generators is not None and (what := drawn(func, args, kwargs)) is not None:
+            return self.draw(what, lambda: self._run(func, args, kwargs), self.generators)[0]
         inputs = self.inputs(args, kwargs) if _writes(func) else None  # which the operator may change
         if inputs is None:
             result = self._run(func, args, kwargs)
@@ -156,6 +168,13 @@ class Recorder(TorchDispatchMode):
         if not _is_number(result):
             self.add(func, inputs or self.inputs(args, kwargs), result)
         return result
+
+    def draw(
+        self, what: Drawn, run: Callable[[], torch.Tensor], generators: Generators
+    ) -> tuple[torch.Tensor, torch.fx.Node]:
+        """Run an operator that draws random numbers, and note which they are."""
+        result, draw = generators.draw(what.kind, what.generator, what.device, run)
+        return result, self.add(drawn_operator(), ((draw.kind, draw.before, draw.value, draw.after), {}), result)
 
     def inputs(self, args: Any, kwargs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """The arguments of an operator with nodes in the place of tensors."""

@@ -30,6 +30,9 @@ from rewright.frontends.torch.asserting import AssertingClasses
 from rewright.frontends.torch.constants import check_constants
 from rewright.frontends.torch.decompositions import library_decompositions
 from rewright.frontends.torch.definitions import TRACED
+from rewright.frontends.torch.drawing import operators
+from rewright.frontends.torch.drawing.generators import Generators, seed_was_set
+from rewright.frontends.torch.drawing.replaying import Replaying
 from rewright.frontends.torch.exported import InterpretedProgram, as_program
 from rewright.frontends.torch.fakes import (
     CPU,
@@ -126,9 +129,17 @@ def trace(
     doing = f"tracing {title(target)}" + (f" on rank {rank}" if groups else "")
     mode = _caller()
     with unset_fake_temporarily(), counting_writes(), pause_garbage_collection():
-        device = CPU if groups else None
         tracing = partial(
-            Tracing, target, args, kwargs or {}, backward, dynamic or {}, opaque=opaque, device=device, mode=mode
+            Tracing,
+            target,
+            args,
+            kwargs or {},
+            backward,
+            dynamic or {},
+            opaque=opaque,
+            device=CPU if groups else None,
+            mode=mode,
+            generators=Generators(seeded=groups is not None and seed_was_set()),
         )
         try:
             try:
@@ -161,6 +172,7 @@ class Tracing:
         opaque: bool = False,
         device: torch.device | None = None,
         mode: Callable[[], AbstractContextManager[Any]] = nullcontext,
+        generators: Generators,
     ) -> None:
         self.recorder = SourceRecorder(Tracing._exchange.__code__)
         self.target: Any = getattr(target, "_orig_mod", target)  # what torch.compile wraps
@@ -172,6 +184,7 @@ class Tracing:
         """Where every tensor is, for a program of ranks; None for where each of them is."""
         self.mode = mode
         """What the program itself runs in; around it writes are counted, which inference tensors do not do."""
+        self.generators = generators
         self.arguments = self._bind()
         owner: Any = self.target.module if isinstance(self.target, InterpretedProgram) else self.target
         self.owners = Owners.of(owner, self.arguments, wrappers=wrappers)
@@ -213,7 +226,7 @@ class Tracing:
         mode = mode_of(local(v) for v in self.inputs.values()) or new_mode(symbolic=bool(self.dynamic))
         symbols = Symbols(mode) if self.dynamic else None
         values = self._fake_inputs(mode, symbols)
-        with self._surroundings(), noting() as assumed:
+        with self._surroundings(), noting() as assumed, self.generators:
             module = self._record(mode, values)
         check_constants(module, self.recorder)
         results = self.results.named | {name: value for name, (value, _) in self.results.untold.items()}
@@ -259,7 +272,11 @@ class Tracing:
         """What the program does with these values in place of its inputs: exchange, call, differentiate."""
         own = complexes.decompositions(opaque=self.opaque)
         table = {**foreach_decompositions(), **library_decompositions(), **own, **TRACED}
-        recorder = Recorder(table, None if mode.shape_env else KnownResults(mode), custom=not self.opaque)
+        known = None if mode.shape_env else KnownResults(mode)
+        if self.opaque:  # who runs it draws as PyTorch does
+            recorder = Recorder(table, known, custom=False)
+        else:
+            recorder = Recorder({**table, **operators.DEFINED}, known, generators=self.generators)
         for value in values:
             recorder.placeholder(value)
         spans = self.recorder.record(recorder, self.owners.named_modules())
@@ -293,9 +310,14 @@ class Tracing:
         return [complexes.inner(value) for value in every_result]
 
     def rerun(self, values: Mapping[str, torch.Tensor]) -> Tensors:
-        """The results of the program by name, run by PyTorch on these inputs, which it may write."""
+        """The results of the program by name, run by PyTorch on these inputs, which it may write.
+
+        Those that are no inputs of the program are numbers that it draws.
+        """
         self.results = _Results()
-        with counting_writes(), unset_fake_temporarily(), self._surroundings():
+        numbers = {name: value for name, value in values.items() if name not in self.inputs}
+        draws = Replaying(self.generators, numbers) if numbers else nullcontext()
+        with counting_writes(), unset_fake_temporarily(), self._surroundings(), self.generators, draws:
             given = {n: v.clone() if v.is_inference() else v for n, v in values.items()}
             found = self._exchange([given[n].to(self.device or device_of(v)) for n, v in self.inputs.items()])
         return dict(zip((*self.results.named, *self.results.untold), found, strict=True))

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from rewright.proof.certificate import Certificate
+from rewright.proof.drawn import judge_draws
 from rewright.proof.rewriting.splices import Rewriting
 from rewright.proof.unknowns import Question, unknown_assumptions
 from rewright.refine.case import Case
@@ -31,5 +32,8 @@ class Stated:
         steps = LemmaSearch()
         stages = (steps.stages(draft, counts=not counts) for draft in self.drafts)
         rewritings = tuple(Rewriting(narrowing=own) for own in stages)
-        more = (*self.question.assumptions, *unknown_assumptions(self.question.sequential, core.relations))
+        question = self.question
+        drawn = judge_draws(question.sequential, question.program, core.relations)
+        known = (*unknown_assumptions(question.sequential, core.relations), *drawn.conditions)
+        more = (*question.assumptions, *known)
         return replace(core, rewritings=rewritings, assumptions=tuple(dict.fromkeys((*core.assumptions, *more))))

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from rewright.frontends.aten.context import Communicator
 from rewright.frontends.torch.alike.numbers import Arguments, Differ, arguments_at, nodes_in
 from rewright.frontends.torch.alike.world import Building, World, as_all_ranks
+from rewright.frontends.torch.drawing.generators import watching_seeds
 from rewright.frontends.torch.fakes import Dynamic
 from rewright.frontends.torch.one_rank import Build, TracedRank, build_program
 from rewright.frontends.torch.trace import Trace, trace
@@ -56,7 +57,7 @@ def trace_alike(
 
     Raises Differ, or what the program makes of it, where ranks have to be traced one by one.
     """
-    with without_network(), as_all_ranks(mesh) as (world, device_mesh):
+    with without_network(), watching_seeds(), as_all_ranks(mesh) as (world, device_mesh):
         with Building(world.differences):
             target, args, kwargs = build_program(build, device_mesh, 0)
         traced = trace(target, args, kwargs, backward=backward, dynamic=dynamic, groups=groups)

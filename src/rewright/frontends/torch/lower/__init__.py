@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,11 +15,14 @@ from rewright.frontends.aten.context import Context
 from rewright.frontends.aten.pruning import prune_graph
 from rewright.frontends.aten.ties import with_ties
 from rewright.frontends.aten.views import Tensor
+from rewright.frontends.torch.drawing.recording import draws_of
 from rewright.frontends.torch.lower.placing import PlacingBuilder
 from rewright.frontends.torch.lower.sizes import dim_of, type_of
 from rewright.frontends.torch.lower.walk import Walk
 from rewright.frontends.torch.names import ASSERTED
 from rewright.frontends.torch.traced import TracedProgram
+from rewright.frontends.unknowns import with_unknowns
+from rewright.ir.draws import DRAWS, Draw, text_of
 from rewright.ir.errors import CaptureError
 from rewright.ir.graph import Graph
 from rewright.ir.memory import pause_garbage_collection
@@ -65,8 +70,24 @@ def finish(graph: Graph, context: Context, traced: TracedProgram) -> Graph:
     superseded = context.b.superseded
     graph, ties = with_ties(graph, context.ties, superseded)
     graph = prune_graph(graph, superseded, reads=not traced.groups)
+    graph = _with_draws(graph, list(draws_of(traced.module, traced.spans)))
     assumed = [*context.assumptions, *_memory(graph), *ties]
     return replace(graph, metadata=graph.metadata | ({"assumptions": "; ".join(assumed)} if assumed else {}))
+
+
+def _with_draws(graph: Graph, found: Sequence[Draw]) -> Graph:
+    """The graph with what it draws, without the numbers that nothing reads."""
+    if not found:
+        return graph
+    counts: Counter[str] = Counter()
+    made: dict[str, str] = {}
+    for draw in found:
+        what = f"random:{draw.kind} at {draw.place}"
+        if draw.name not in made:
+            counts[what] += 1
+            made[draw.name] = f"{what} #{counts[what]}"
+    whole = with_unknowns(graph, {name: what for name, what in made.items() if name in graph.inputs})
+    return replace(whole, metadata=whole.metadata | {DRAWS: text_of(found)})
 
 
 def _memory(graph: Graph) -> list[str]:

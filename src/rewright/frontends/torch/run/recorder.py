@@ -17,6 +17,8 @@ from torch import nn
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils._pytree import tree_leaves
 
+from rewright.frontends.torch.drawing.generators import Generators
+from rewright.frontends.torch.drawing.operators import drawn
 from rewright.frontends.torch.messages import calling_line
 from rewright.frontends.torch.recorder import Recorder, Replacement
 from rewright.frontends.torch.run.exchange import is_communication
@@ -46,8 +48,8 @@ class RunRecorder(Recorder):
 
     kinds = PLAIN
 
-    def __init__(self, memory: Memory, replacements: Mapping[Any, Replacement]) -> None:
-        super().__init__(replacements)
+    def __init__(self, memory: Memory, replacements: Mapping[Any, Replacement], generators: Generators) -> None:
+        super().__init__(replacements, generators=generators)
         self.reads: list[Read] = []
         self.memory = memory
         self.paused = 0
@@ -102,6 +104,10 @@ class RunRecorder(Recorder):
 
     def record(self, func: Any, args: Any, kwargs: Any) -> Any:
         """Run an operator, and note it, what it looks at and what it writes to."""
+        if self.generators is not None and (what := drawn(func, args, kwargs)) is not None:
+            result, node = self.draw(what, lambda: func(*args, **kwargs), self.generators)
+            self._keep(node, func, result, True)
+            return result
         given = [x for x in tree_leaves((args, kwargs)) if isinstance(x, torch.Tensor)]
         depends = any(self.memory.depends(x) for x in given)
         if func in _LOOKS:

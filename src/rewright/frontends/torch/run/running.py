@@ -11,6 +11,8 @@ from torch._subclasses.fake_tensor import FakeTensor
 
 from rewright.frontends.torch import complexes
 from rewright.frontends.torch.decompositions import library_decompositions
+from rewright.frontends.torch.drawing import operators
+from rewright.frontends.torch.drawing.generators import Generators, seed_was_set
 from rewright.frontends.torch.flexible import noting
 from rewright.frontends.torch.foreach import foreach_decompositions
 from rewright.frontends.torch.messages import capture_error
@@ -45,7 +47,8 @@ def run(
     """
     doing = f"running {title(target)}" + (f" on rank {rank}" if groups else "")
     try:
-        running = Running(target, args, kwargs or {}, backward, {}, wrappers=True)
+        generators = Generators(seeded=groups is not None and seed_was_set(), moves=False)
+        running = Running(target, args, kwargs or {}, backward, {}, wrappers=True, generators=generators)
         return running.run_real(groups or dict, rank, memory or Memory())
     except RewrightError:
         raise
@@ -59,10 +62,11 @@ class Running(Tracing):
     def run_real(self, groups: Groups, rank: int, memory: Memory) -> Trace:
         """Run once."""
         self._check_values()
-        table = {**foreach_decompositions(), **library_decompositions(), **complexes.decompositions()}
-        recorder = RunRecorder(memory, table)
+        own = complexes.decompositions()
+        table = {**foreach_decompositions(), **library_decompositions(), **own, **operators.DEFINED}
+        recorder = RunRecorder(memory, table, self.generators)
         differentiates = self.backward or self._trains()
-        with undisturbed(self.inputs), noting() as masks, torch.set_grad_enabled(differentiates):
+        with self.generators, undisturbed(self.inputs), noting() as masks, torch.set_grad_enabled(differentiates):
             for value in self.inputs.values():
                 recorder.placeholder(complexes.parts(local(value)))
             self._follow(recorder)

@@ -21,6 +21,8 @@ from rewright.frontends.validation.record import Validation
 from rewright.frontends.validation.store import Outcome, Store, open_store
 from rewright.ir.errors import CaptureError, UnsupportedOperator
 
+_NOT_RUN = {*tables.IGNORED, "rewright_random.drawn.default"}
+"""Calls without a value, and random numbers, which are an input."""
 _TOO_LARGE = "it fits no smaller sizes, and is large"
 
 
@@ -109,7 +111,7 @@ class Calls:
 def _calls(module: torch.fx.GraphModule, nodes: Iterable[torch.fx.Node]) -> Iterator[torch.fx.Node]:
     """The calls of operators that mean something, inside of graphs that are arguments too."""
     for node in nodes:
-        if node.op == "call_function" and hasattr(node.target, "_schema") and operator_name(node) not in tables.IGNORED:
+        if node.op == "call_function" and hasattr(node.target, "_schema") and operator_name(node) not in _NOT_RUN:
             yield node
         inner = [a for a in node.args if isinstance(a, torch.fx.Node) and a.op == "get_attr"]
         for attribute in inner if node.op == "call_function" else ():

@@ -27,6 +27,7 @@ from rewright.ir.digest import digest
 from rewright.ir.errors import CaptureError, RewrightError
 from rewright.ir.graph import Graph
 from rewright.ir.types import DType
+from rewright.ir.unknowns import unknowns
 from rewright.ops.base import Array
 
 _MOST_WORK = 2e7
@@ -137,7 +138,7 @@ def _not_run(trace: Trace, graph: Graph) -> str:
         return "its sizes are symbols"
     if any(isinstance(node.op, ops.CustomCall) for node in graph.nodes):
         return "its graph holds values that are not known"
-    if not graph.inputs.keys() <= {*trace.program.inputs}:
+    if not graph.inputs.keys() <= {*trace.program.inputs, *unknowns(graph)}:
         return "it holds large tensors that are none of its inputs"
     if work(graph) > _MOST_WORK:
         return "it is large"

@@ -1,0 +1,158 @@
+"""Random numbers: whether those of the ranks can be the sequential program's, place by place.
+
+A program with random numbers computes a distribution. Ranks compute the same one where their numbers are the sequential
+program's, each at its place, *and* are distributed alike: where ranks hold the same part they draw the same numbers,
+and different parts are drawn independently. Which draws give the same numbers the captures say (``ir.draws``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+from rewright.ir.draws import START, Draw, draws
+from rewright.ir.graph import Graph
+from rewright.ir.placement import Mesh, Placement, RankProgram
+from rewright.ir.unknowns import DRAWN
+
+_Window = tuple[object, ...]
+
+
+@dataclass(frozen=True)
+class Held:
+    """A draw of a rank as part of a tensor that the sequential program draws."""
+
+    rank: int
+    name: str
+    window: _Window
+    draw: Draw
+
+    def __str__(self) -> str:
+        who = f"rank {self.rank}" if self.rank >= 0 else "the sequential program"
+        return f"{who} at {self.draw.place}"
+
+
+@dataclass(frozen=True)
+class Fault:
+    """Two draws that cannot be what the sequential program draws."""
+
+    kind: Literal["differ", "agree", "overlap"]
+    """They give other numbers for one part, the same numbers for two, or it is not known whether they are apart."""
+    one: Held
+    other: Held
+
+    def __str__(self) -> str:
+        return f"{self.one} and {self.other} {_FAULTS[self.kind]}"
+
+
+_FAULTS = {
+    "differ": "draw different random numbers for the same elements",
+    "agree": "draw the same random numbers for elements that are independent in the sequential program",
+    "overlap": "draw from one state of a generator in different ways, so that their numbers may be related",
+}
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What is wrong with random numbers, and what has to hold of the states of generators."""
+
+    faults: tuple[Fault, ...]
+    conditions: tuple[str, ...]
+
+
+def judge_draws(sequential: Graph, program: RankProgram, placements: Mapping[str, Placement]) -> Judgement:
+    """Whether the draws of ranks can be those of the sequential program under placements of its random tensors."""
+    own = [Held(-1, name, (), draw) for name, draw in _drawn(sequential).items()]
+    of_ranks = [
+        Held(rank, name, placements[name].runs[rank] if name in placements else (rank,), draw)
+        for rank, graph in enumerate(program.graphs)
+        for name, draw in _drawn(graph).items()
+    ]
+    alone = _Streams(own, (sequential,)).faults()
+    streams = _Streams(of_ranks, program.graphs)
+    return Judgement((*alone, *streams.faults()), streams.conditions(program.mesh))
+
+
+def _drawn(graph: Graph) -> dict[str, Draw]:
+    """The random inputs of a graph, by the names under which both programs have them."""
+    known = {draw.name: draw for draw in draws(graph)}
+    return {name: known[old] for name in graph.inputs if (old := graph.metadata.get(DRAWN + name)) in known}
+
+
+@dataclass(frozen=True)
+class _Streams:
+    """The draws of several programs by the state of a generator that they come from."""
+
+    held: list[Held]
+    graphs: tuple[Graph, ...]
+
+    @cached_property
+    def _before(self) -> dict[str, str]:
+        return {draw.after: draw.before for graph in self.graphs for draw in draws(graph)}
+
+    def _root(self, state: str) -> str:
+        while state in self._before:
+            state = self._before[state]
+        return state
+
+    @cached_property
+    def _classes(self) -> dict[int, int]:
+        """By rank the first one that begins in the same state, where the program sets no seed."""
+        first: dict[tuple[str, _Window], Held] = {}
+        found = {held.rank: held.rank for held in self.held if self._root(held.draw.before) == START}
+        for held in self.held:
+            known = first.setdefault((held.name, held.window), held)
+            if {known.rank, held.rank} <= found.keys() and known.draw.value == held.draw.value:
+                low, high = sorted((found[known.rank], found[held.rank]))
+                found = {rank: low if begins == high else begins for rank, begins in found.items()}
+        return found
+
+    def _stream(self, held: Held) -> tuple[str, int]:
+        root = self._root(held.draw.before)
+        return root, self._classes[held.rank] if root == START else -1
+
+    def faults(self) -> list[Fault]:
+        """The draws that do not fit, each with an earlier one."""
+        found: list[Fault] = []
+        parts: dict[tuple[str, _Window], Held] = {}
+        numbers: dict[tuple[str, int, str], Held] = {}
+        states: dict[tuple[str, int, str], Held] = {}
+        for held in self.held:
+            stream = self._stream(held)
+            one = parts.setdefault((held.name, held.window), held)
+            if (self._stream(one), one.draw.value) != (stream, held.draw.value):
+                found.append(Fault("differ", one, held))
+                continue
+            one = numbers.setdefault((*stream, held.draw.value), held)
+            if (one.name, one.window) != (held.name, held.window):
+                found.append(Fault("agree", one, held))
+                continue
+            one = states.setdefault((*stream, held.draw.before), held)
+            if one.draw.after != held.draw.after:
+                found.append(Fault("overlap", one, held))
+        return found
+
+    def conditions(self, mesh: Mesh) -> tuple[str, ...]:
+        """What has to hold of the states that generators begin in, in one sentence."""
+        classes = self._classes
+        if len(classes) < 2:
+            return ()
+        alike = [name for name, _ in mesh.axes if all(classes.get(r) == c for r, c in _along(mesh, name, classes))]
+        groups = [[rank for rank in classes if classes[rank] == first] for first in dict.fromkeys(classes.values())]
+        if len(groups) == 1:
+            how = "in the same state on all ranks"
+        elif len(groups) == len(classes):
+            how = "in different states on all ranks"
+        elif all(sorted(mesh.group(group[0], alike)) == group for group in groups):
+            others = [name for name, size in mesh.axes if name not in alike and size > 1]
+            how = f"in the same state along {' and '.join(alike)}, and in different ones along {' and '.join(others)}"
+        else:
+            how = f"in the same state on ranks {', '.join(str(group) for group in groups)} each, and in different ones"
+        return (f"generators whose seed the program does not set begin {how}",)
+
+
+def _along(mesh: Mesh, name: str, classes: Mapping[int, int]) -> list[tuple[int, int]]:
+    """Ranks beside others along a mesh axis, with the class of these."""
+    return [(rank, begins) for other, begins in classes.items() for rank in mesh.group(other, (name,))]

@@ -1,0 +1,186 @@
+"""Random numbers in a verdict: draws of ranks that cannot be right, and what values say whatever is drawn.
+
+Values with numbers drawn at random show that programs differ for certain only where it is certain which numbers of the
+ranks are which of the sequential program. Where every draw gives one and the same number it does not matter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from rewright.interp.ranks import run_ranks
+from rewright.ir.graph import Graph
+from rewright.ir.placement import RankProgram
+from rewright.ir.types import SourceSpan
+from rewright.ir.unknowns import RANDOM, unknowns
+from rewright.ops.base import Array
+from rewright.proof.drawn import Fault, Held
+from rewright.refine.case import Case
+from rewright.refine.running import compare
+from rewright.refine.twin.twin import Twin
+from rewright.refine.verdict import Finding
+
+_TRIED = 16
+"""Elements of which it is asked whether two ranks read their own numbers for them."""
+_MOST_LEVELS = 6
+
+
+@dataclass(frozen=True)
+class Misdrawn:
+    """What is wrong with random numbers: findings, or why it is not known whether anything is."""
+
+    findings: tuple[Finding, ...] = ()
+    unknown: str = ""
+
+
+def judge_faults(case: Case, faults: Sequence[Fault]) -> Misdrawn:
+    """What draws that do not fit mean for a proof in which they do."""
+    known = [fault for fault in faults if fault.kind == "agree"]
+    open_ones = [fault for fault in faults if fault.kind == "overlap"]
+    differing = [fault for fault in faults if fault.kind == "differ"]
+    if differing:
+        used = _Uses.of(case)
+        if used is not None and used.reads_both(differing[0]):
+            known = [*differing, *known]
+        else:
+            open_ones = [*differing, *open_ones]
+    if not known:
+        return Misdrawn(unknown=str(open_ones[0]))
+    places: dict[tuple[str, str, str], list[Fault]] = {}
+    for fault in known:
+        places.setdefault((fault.kind, fault.one.draw.place, fault.other.draw.place), []).append(fault)
+    return Misdrawn(tuple(_finding(case, group[0]) for group in places.values()))
+
+
+def _finding(case: Case, fault: Fault) -> Finding:
+    one, other = fault.one, fault.other
+    where = _span(case.program, other)
+    first = (
+        f"rank {one.rank}" if one.draw.place == other.draw.place else f"rank {one.rank} at {_span(case.program, one)}"
+    )
+    who = f"{first} and rank {other.rank}" if one.rank != other.rank else f"rank {one.rank} twice"
+    if fault.kind == "differ":
+        message = (
+            f"{who} draw different random numbers for the same elements; the states of their generators have to be the "
+            "same here: set one seed, or draw from a generator that these ranks share"
+        )
+    else:
+        message = (
+            f"{who} draw the same random numbers for elements that are independent in the sequential program; the "
+            "states of their generators have to differ here: make the seed depend on the rank, or go on drawing from "
+            "one stream"
+        )
+    sequential = case.sequential
+    span = sequential.nodes[sequential.inputs[one.name]].span if one.name in sequential.inputs else None
+    return Finding("random_numbers", message, span, where, _text(case, one.name), "", None, None)
+
+
+def _text(case: Case, name: str) -> str:
+    placement = case.relations.placements.get(name)
+    return "" if placement is None else str(placement)
+
+
+def _span(program: RankProgram, held: Held) -> SourceSpan:
+    graph = program.graphs[held.rank]
+    return graph.nodes[graph.inputs[held.name]].span
+
+
+@dataclass(frozen=True)
+class _Uses:
+    """Which elements of random numbers the outputs of ranks depend on."""
+
+    twin: Twin
+    held: list[dict[str, Array]]
+    outputs: list[dict[str, Array]]
+
+    @staticmethod
+    def of(case: Case) -> _Uses | None:
+        """The ranks run once; None where they cannot be run."""
+        twin = compare(case).twin
+        if twin is None:
+            return None
+        held = twin.rank_values(twin.draws.draw(0, 0), 0, 0)
+        return _Uses(twin, held, _outputs(twin, held))
+
+    def reads_both(self, fault: Fault) -> bool:
+        """Whether, for some element, what both ranks draw makes a difference."""
+        name, ranks = fault.one.name, (fault.one.rank, fault.other.rank)
+        size = self.held[ranks[0]][name].size
+        chosen = np.random.default_rng(0).permutation(size)[:_TRIED]
+        return any(all(self._depends(rank, name, int(place)) for rank in ranks) for place in chosen)
+
+    def _depends(self, rank: int, name: str, place: int) -> bool:
+        value = self.held[rank][name].copy()
+        value.flat[place] = 0.0 if value.flat[place] >= 0.5 else 1.0
+        held = [given | {name: value} if number == rank else given for number, given in enumerate(self.held)]
+        pairs = zip(self.outputs, _outputs(self.twin, held), strict=True)
+        return any(not np.array_equal(a[n], b[n], equal_nan=True) for a, b in pairs for n in a)
+
+
+def _outputs(twin: Twin, held: list[dict[str, Array]]) -> list[dict[str, Array]]:
+    return [dict(ran.outputs) for ran in run_ranks(twin.program.graphs, held, schedule=twin.schedule)]
+
+
+def are_matched(case: Case) -> bool:
+    """Whether it is certain which random numbers of the ranks are which of the sequential program.
+
+    They are drawn at one line, or by one module of the model in the same order.
+    """
+    known = unknowns(case.sequential)
+    return all(
+        _is_same_place(known.get(name, ""), what)
+        for graph in case.program.graphs
+        for name, what in unknowns(graph).items()
+        if what.startswith(RANDOM)
+    )
+
+
+def _is_same_place(one: str, other: str) -> bool:
+    module, own = one.partition(" in ")[2], other.partition(" in ")[2]
+    return one == other or (bool(module) and module == own)
+
+
+def differs_for_all(case: Case) -> bool:
+    """Whether values differ where all draws of a kind give one number, whichever belong together."""
+    return any(compare(case, given).is_different for given in _levels(case))
+
+
+def draws_numbers(case: Case) -> bool:
+    """Whether the programs draw random numbers."""
+    return any(what.startswith(RANDOM) for graph in _graphs(case) for what in unknowns(graph).values())
+
+
+def _graphs(case: Case) -> tuple[Graph, ...]:
+    return case.sequential, *case.program.graphs
+
+
+def _levels(case: Case) -> Iterator[Mapping[str, Array]]:
+    """Numbers on both sides of every constant that the programs may compare with, the same for all draws."""
+    twin = compare(case).twin
+    if twin is None:
+        return
+    inside = sorted({0.0, 1.0, *(value for value in twin.draws.constants if 0 < value < 1)})
+    middles = [(low + high) / 2 for low, high in pairwise(inside)]
+    for level in [*middles[-_MOST_LEVELS:], *middles[:-_MOST_LEVELS][:_MOST_LEVELS]]:
+        yield {
+            name: _constant(what, twin.sequential, name, level)
+            for name, what in unknowns(twin.sequential).items()
+            if what.startswith(RANDOM)
+        }
+
+
+def _constant(what: str, graph: Graph, name: str, level: float) -> Array:
+    kind, *limits = what.removeprefix(RANDOM).partition(" at ")[0].split(" ")
+    shape = tuple(int(str(n)) for n in graph.nodes[graph.inputs[name]].type.shape)
+    if kind == "permutation":
+        return np.arange(shape[0])
+    if kind == "integers":
+        return np.full(shape, int(limits[0]))
+    return np.full(shape, level)
+
+
+__all__ = ["Misdrawn", "are_matched", "differs_for_all", "draws_numbers", "judge_faults"]
