@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from rewright.equiv.certificate import EquivalenceCertificate
+from rewright.equiv.inputs.drawn import fault_of_draws
 from rewright.equiv.inputs.weights import WeightMap
 from rewright.equiv.rewrites.ranges import describe, inputs_out_of_range, known_ranges
 from rewright.equiv.statement import Stated, Values, unify_inputs
@@ -79,6 +80,9 @@ def audit(
     within = known_ranges(left, right, WeightMap(certificate.definitions), tables)
     for name in inputs_out_of_range(certificate.ranges, within):
         raise OtherPrograms(f"the certificate is about other values of {name!r} than those that were given")
+    fault = fault_of_draws(left, right, WeightMap(certificate.definitions))
+    if fault:
+        raise Refused(fault)
     base = _statement(certificate, left, right)
     own = checked or Checked(seconds=seconds)
     mine, *theirs = _rewrite(certificate, base, own)

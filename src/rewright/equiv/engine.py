@@ -20,6 +20,7 @@ from rewright.equiv.findings.pair import explain_difference
 from rewright.equiv.findings.scales import told_apart
 from rewright.equiv.findings.wording import reword_verdict
 from rewright.equiv.inputs.alignment import numbers_of, telling_draws
+from rewright.equiv.inputs.drawn import GUESSED, fault_of_draws, relate_draws
 from rewright.equiv.inputs.guessing import guess_definitions, related_names
 from rewright.equiv.inputs.weights import Definition, WeightMap, read_map, rename_output
 from rewright.equiv.lemmas.equations import Prover
@@ -152,7 +153,8 @@ def _judge(
     left, captured = with_own_memory(left, _program(right))
     named = rename_output(left, captured)
     values, shards = _values(inputs, len(captured.graphs))
-    weights = guess_definitions(read_map(relations, left, named), left, named, values, shards)
+    weights = relate_draws(read_map(relations, left, named), left, named)
+    weights = guess_definitions(weights, left, named, values, shards)
     given = related_names(weights) | {name for name in left.inputs if _is_given(name, values)}
     apart = [name for graph in named.graphs for name in buffers.differing_buffers(left, graph, given)]
     unseen = dict.fromkeys(name for graph in named.graphs for name in buffers.not_seen(left, graph, given))
@@ -174,6 +176,12 @@ def _judge(
     doubt = doubt or _show(verdict, ready, pair)
     if doubt:
         verdict = replace(verdict, status="unknown", reason=doubt, findings=(), certify=None)
+    if GUESSED in weights.guessed and verdict.status == "refuted":
+        reason = f"values differ where {GUESSED}: it is not known which are which"
+        verdict = replace(verdict, status="unknown", reason=reason, findings=())
+    fault = fault_of_draws(left, named, weights)
+    if fault and verdict.status == "proved":
+        verdict = replace(verdict, status="unknown", reason=fault, certify=None)
     if apart and verdict.status == "proved":
         verdict = replace(verdict, status="unknown", reason=_APART.format(apart[0]), certify=None)
     if verdict.status == "proved" and ready.violated:

@@ -43,7 +43,7 @@ class Draw:
     @property
     def name(self) -> str:
         """What its numbers are called among the inputs of a graph."""
-        return f"{self.kind} {self.value}"
+        return f"random.{self.kind.replace(' ', '_').replace('-', 'm')}.{self.value}"
 
 
 def digest_of(*parts: object) -> str:

@@ -78,7 +78,7 @@ def judge_draws(sequential: Graph, program: RankProgram, placements: Mapping[str
 def _drawn(graph: Graph) -> dict[str, Draw]:
     """The random inputs of a graph, by the names under which both programs have them."""
     known = {draw.name: draw for draw in draws(graph)}
-    return {name: known[old] for name in graph.inputs if (old := graph.metadata.get(DRAWN + name)) in known}
+    return {name: known[old] for name in graph.inputs if (old := graph.metadata.get(DRAWN + name, name)) in known}
 
 
 @dataclass(frozen=True)

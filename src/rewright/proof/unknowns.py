@@ -109,11 +109,11 @@ def _match(sequential: Graph, program: RankProgram) -> Question:
     graphs: list[Graph] = []
     for graph in program.graphs:
         own = unknowns(graph)
-        counterparts = _counterparts(unknowns(sequential), own)
+        found = counterparts(unknowns(sequential), own)
         table: dict[str, str] = {}
         for name, what in own.items():
-            table[name] = counterparts.get(name) or names.get(what) or f"ranks:{name}"
-            if name not in counterparts and table[name] not in only:
+            table[name] = found.get(name) or names.get(what) or f"ranks:{name}"
+            if name not in found and table[name] not in only:
                 names[what] = table[name]
                 only[table[name]] = graph.nodes[graph.inputs[name]].type, what
         graphs.append(_rename(graph, table))
@@ -126,7 +126,7 @@ def _match(sequential: Graph, program: RankProgram) -> Question:
     return Question(whole, replace(program, graphs=alike))
 
 
-def _counterparts(sequential: Mapping[str, str], own: Mapping[str, str]) -> dict[str, str]:
+def counterparts(sequential: Mapping[str, str], own: Mapping[str, str]) -> dict[str, str]:
     """For a rank's unknowns those of the sequential program, first at the same line, then in the same function.
 
     The two sides may run different lines of one function: with dropout inside a fork of the random state, say.

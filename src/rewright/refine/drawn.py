@@ -16,7 +16,7 @@ from rewright.interp.ranks import run_ranks
 from rewright.ir.graph import Graph
 from rewright.ir.placement import RankProgram
 from rewright.ir.types import SourceSpan
-from rewright.ir.unknowns import RANDOM, unknowns
+from rewright.ir.unknowns import DRAWN, RANDOM, unknowns
 from rewright.ops.base import Array
 from rewright.proof.drawn import Fault, Held
 from rewright.refine.case import Case
@@ -77,6 +77,30 @@ def _finding(case: Case, fault: Fault) -> Finding:
     sequential = case.sequential
     span = sequential.nodes[sequential.inputs[one.name]].span if one.name in sequential.inputs else None
     return Finding("random_numbers", message, span, where, _text(case, one.name), "", None, None)
+
+
+def findings_of_draws(case: Case) -> tuple[Finding, ...]:
+    """Draws that only one side has, by line, where nothing else is wrong."""
+    sequential, graphs = unknowns(case.sequential), case.program.graphs
+    of_ranks = {name: graph for graph in reversed(graphs) for name in graph.inputs if DRAWN + name in graph.metadata}
+    alone = [name for name, what in sequential.items() if what.startswith(RANDOM) and name not in of_ranks]
+    extra = [name for name in of_ranks if DRAWN + name not in case.sequential.metadata]
+    found: dict[tuple[bool, SourceSpan], Finding] = {}
+    for name in alone:
+        span = case.sequential.nodes[case.sequential.inputs[name]].span
+        message = "no rank draws the random numbers that the sequential program draws here"
+        found[False, span] = Finding("random_numbers", message, span, None, "", "", None, None)
+    for name in extra:
+        graph = of_ranks[name]
+        span = graph.nodes[graph.inputs[name]].span
+        found[True, span] = Finding("random_numbers", _EXTRA, None, span, "", "", None, None)
+    return tuple(found.values())
+
+
+_EXTRA = (
+    "the ranks draw random numbers here that the sequential program does not draw; what is computed a second time has "
+    "to draw the same ones again, from the same state of the generator (preserve_rng_state=True)"
+)
 
 
 def _text(case: Case, name: str) -> str:
@@ -183,4 +207,4 @@ def _constant(what: str, graph: Graph, name: str, level: float) -> Array:
     return np.full(shape, level)
 
 
-__all__ = ["Misdrawn", "are_matched", "differs_for_all", "draws_numbers", "judge_faults"]
+__all__ = ["Misdrawn", "are_matched", "differs_for_all", "draws_numbers", "findings_of_draws", "judge_faults"]

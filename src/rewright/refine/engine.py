@@ -32,7 +32,7 @@ from rewright.refine.certificate.claims import conditions_of, obligations_of
 from rewright.refine.certificate.stated import Stated
 from rewright.refine.certificate.writer import certificate
 from rewright.refine.check import attempt
-from rewright.refine.drawn import Misdrawn, are_matched, differs_for_all, draws_numbers, judge_faults
+from rewright.refine.drawn import Misdrawn, are_matched, differs_for_all, draws_numbers, findings_of_draws, judge_faults
 from rewright.refine.findings.rounds import findings, findings_by_values
 from rewright.refine.objections import Run, challenge_verdict
 from rewright.refine.proof import Proof
@@ -464,11 +464,13 @@ def _after_failure(case: Case, values: _Values, proof: Proof, asked: _Asked, tol
     told.stats.seconds["numeric twin"] = values.seconds
     ran = conclude_from_values(case, compared, proof)
     twin = ran.result
-    if twin.agrees is False and draws_numbers(case) and not (are_matched(case) or differs_for_all(case)):
+    is_drawn = twin.agrees is False and draws_numbers(case) and not differs_for_all(case)
+    if is_drawn and not are_matched(case):
         return told.unknown(_UNMATCHED, proof.relations)
     started = time.perf_counter()
     until = time.monotonic() + _EXPLAINING if asked.deadline is None else asked.deadline
-    found, more = findings(case, proof, ran, until, asked.suggest, asked.locate, asked.tell)
+    alone = findings_of_draws(case) if is_drawn else ()
+    found, more = (alone, ()) if alone else findings(case, proof, ran, until, asked.suggest, asked.locate, asked.tell)
     if asked.deadline is None and time.monotonic() > until:
         more = (*more, f"no repair was looked for after {_EXPLAINING:.0f} s")
     told.stats.seconds["explain"] = time.perf_counter() - started

@@ -1,0 +1,59 @@
+"""Random numbers of two implementations: which draws of one are those of the other.
+
+Draws from one state of a generator, after the same draws, give the same numbers: they have one name on both sides. What
+else the right program draws is taken for what the left one draws at the same place of the source, or in the same order.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from rewright.equiv.inputs.weights import Definition, WeightMap
+from rewright.ir.graph import Graph
+from rewright.ir.placement import RankProgram
+from rewright.ir.unknowns import RANDOM, unknowns
+from rewright.proof.drawn import judge_draws
+from rewright.proof.unknowns import counterparts
+
+_SAME = "generators are in the same state where both programs begin"
+GUESSED = "random numbers of the right program are those of the left one in order, where their states do not say it"
+
+
+def relate_draws(weights: WeightMap, left: Graph, right: RankProgram) -> WeightMap:
+    """The weight map with the draws of the right program that have other names on the left."""
+    mine = {name: what for name, what in unknowns(left).items() if what.startswith(RANDOM)}
+    found: dict[str, str] = {}
+    shared = False
+    for graph in right.graphs[:1] if len(right.graphs) == 1 else ():
+        own = {name: what for name, what in unknowns(graph).items() if what.startswith(RANDOM)}
+        shared = not own.keys().isdisjoint(mine)
+        free = {name: what for name, what in mine.items() if name not in own}
+        others = {name: what for name, what in own.items() if name not in mine}
+        found = counterparts(free, others)
+    known = {definition.name for definition in weights.definitions}
+    more = [Definition("right", name, text, None) for name, text in found.items() if name not in known]
+    told = (*((_SAME,) if shared else ()), *((GUESSED,) if more else ()))
+    return replace(weights, definitions=(*weights.definitions, *more), guessed=(*weights.guessed, *told))
+
+
+def fault_of_draws(left: Graph, right: RankProgram, weights: WeightMap) -> str:
+    """Why random numbers cannot be related as a weight map does it; empty where they can.
+
+    Every draw of the right program is one of the left, and another one for each.
+    """
+    judged = judge_draws(left, right, {})
+    if judged.faults:
+        return str(judged.faults[0])
+    mine = unknowns(left)
+    for graph in right.graphs:
+        own = {name for name, what in unknowns(graph).items() if what.startswith(RANDOM)}
+        table = {d.name: d.text for d in weights.of("right") if d.name in own}
+        related = [table.get(name, name) for name in own if name in table or name in mine]
+        if len(set(related)) < len(related) or not all(mine.get(text, "").startswith(RANDOM) for text in related):
+            return "the weight map does not relate the draws of the right program to as many of the left one"
+    drawn = {name for name, what in mine.items() if what.startswith(RANDOM)}
+    made = [d for d in weights.of("left") if d.name in drawn]
+    return f"the weight map makes random numbers of {made[0].text}" if made else ""
+
+
+__all__ = ["GUESSED", "fault_of_draws", "relate_draws"]
