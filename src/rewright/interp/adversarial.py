@@ -16,10 +16,12 @@ import numpy as np
 
 from rewright import ops
 from rewright.interp.counting import Counting, ValueClasses
+from rewright.interp.drawn import random_numbers
 from rewright.ir.dims import Shape
 from rewright.ir.graph import Graph
 from rewright.ir.placement import Placement
 from rewright.ir.types import DType
+from rewright.ir.unknowns import unknowns
 from rewright.ops.base import Array, integer_limits, static
 
 MOST_TRIALS = 64
@@ -88,6 +90,8 @@ class Draws:
     """Floats that the programs hold."""
     given: Mapping[str, Array] = field(default_factory=dict[str, Array], repr=False)
     """Values that are known, and that are taken instead of random ones."""
+    random: Mapping[str, str] = field(default_factory=dict[str, str])
+    """The inputs that programs draw themselves, with what they draw."""
 
     @property
     def trials(self) -> int:
@@ -108,7 +112,11 @@ class Draws:
         found: dict[str, Array] = {}
         for name, op in self.inputs.items():
             shape = static(op.name, op.tensor.shape)
-            if op.tensor.dtype.is_float:
+            edges = kind is not Kind.USUAL and not positive
+            drawn = random_numbers(self.random.get(name, ""), shape, generator, self.constants, edges=edges)
+            if drawn is not None:
+                found[name] = drawn
+            elif op.tensor.dtype.is_float:
                 value = self.scale * _floats(shape, generator, kind, self.constants, trial)
                 found[name] = np.asarray(np.abs(value) + 0.1 if positive else value)
             elif op.tensor.dtype is DType.BOOL:
@@ -149,7 +157,8 @@ def plan_draws(
             ends = _shared_limits(dtypes)
             integers[name] = _range(high, counting, starts, whole, ends)
     floats = {value for graph in (reference, *others) for value in _constants(graph, floats=True)}
-    return Draws(inputs, integers, constants=tuple(sorted(floats)[:MOST_CONSTANTS]))
+    constants = tuple(sorted(floats)[:MOST_CONSTANTS])
+    return Draws(inputs, integers, constants=constants, random=unknowns(reference))
 
 
 # --- floats and flags

@@ -7,7 +7,7 @@ and different parts are drawn independently. Which draws give the same numbers t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
@@ -70,8 +70,8 @@ def judge_draws(sequential: Graph, program: RankProgram, placements: Mapping[str
         for rank, graph in enumerate(program.graphs)
         for name, draw in _drawn(graph).items()
     ]
-    alone = _Streams(own, (sequential,)).faults()
-    streams = _Streams(of_ranks, program.graphs)
+    alone = _Streams(own, (sequential,), (-1,)).faults()
+    streams = _Streams(of_ranks, program.graphs, range(len(program.graphs)))
     return Judgement((*alone, *streams.faults()), streams.conditions(program.mesh))
 
 
@@ -87,49 +87,59 @@ class _Streams:
 
     held: list[Held]
     graphs: tuple[Graph, ...]
+    ranks: Sequence[int]
 
     @cached_property
-    def _before(self) -> dict[str, str]:
-        return {draw.after: draw.before for graph in self.graphs for draw in draws(graph)}
+    def _roots(self) -> dict[str, str]:
+        """By the state that a draw leaves behind the one that its stream began in."""
+        found: dict[str, str] = {}
+        for graph in self.graphs:
+            for draw in draws(graph):
+                found.setdefault(draw.after, found.get(draw.before, draw.before))
+        return found
 
-    def _root(self, state: str) -> str:
-        while state in self._before:
-            state = self._before[state]
-        return state
+    def _begun(self, draw: Draw) -> str:
+        return self._roots.get(draw.before, draw.before)
 
     @cached_property
     def _classes(self) -> dict[int, int]:
         """By rank the first one that begins in the same state, where the program sets no seed."""
         first: dict[tuple[str, _Window], Held] = {}
-        found = {held.rank: held.rank for held in self.held if self._root(held.draw.before) == START}
-        for held in self.held:
-            known = first.setdefault((held.name, held.window), held)
-            if {known.rank, held.rank} <= found.keys() and known.draw.value == held.draw.value:
-                low, high = sorted((found[known.rank], found[held.rank]))
+        held = [one for one in self.held if self._begun(one.draw) == START]
+        found = {one.rank: one.rank for one in held}
+        for one in held:
+            known = first.setdefault((one.name, one.window), one)
+            low, high = sorted((found[known.rank], found[one.rank]))
+            if low < high and known.draw.value == one.draw.value:
                 found = {rank: low if begins == high else begins for rank, begins in found.items()}
         return found
 
-    def _stream(self, held: Held) -> tuple[str, int]:
-        root = self._root(held.draw.before)
-        return root, self._classes[held.rank] if root == START else -1
+    def faults(self, *, begin_alike: bool = False) -> list[Fault]:
+        """The draws that do not fit, each with an earlier one.
 
-    def faults(self) -> list[Fault]:
-        """The draws that do not fit, each with an earlier one."""
+        With ``begin_alike`` all ranks begin in one state, else in different ones where they need not be the same.
+        """
+        classes = dict.fromkeys(self._classes, 0) if begin_alike else self._classes
+
+        def stream(rank: int, draw: Draw) -> tuple[str, int]:
+            begun = self._begun(draw)
+            return begun, classes.get(rank, rank) if begun == START else -1
+
         found: list[Fault] = []
         parts: dict[tuple[str, _Window], Held] = {}
         numbers: dict[tuple[str, int, str], Held] = {}
-        states: dict[tuple[str, int, str], Held] = {}
         for held in self.held:
-            stream = self._stream(held)
-            one = parts.setdefault((held.name, held.window), held)
-            if (self._stream(one), one.draw.value) != (stream, held.draw.value):
+            own, one = stream(held.rank, held.draw), parts.setdefault((held.name, held.window), held)
+            if (stream(one.rank, one.draw), one.draw.value) != (own, held.draw.value):
                 found.append(Fault("differ", one, held))
                 continue
-            one = numbers.setdefault((*stream, held.draw.value), held)
+            one = numbers.setdefault((*own, held.draw.value), held)
             if (one.name, one.window) != (held.name, held.window):
                 found.append(Fault("agree", one, held))
-                continue
-            one = states.setdefault((*stream, held.draw.before), held)
+        states: dict[tuple[str, int, str], Held] = {}
+        pairs = zip(self.ranks, self.graphs, strict=True)
+        for held in (Held(rank, "", (), draw) for rank, graph in pairs for draw in draws(graph)):
+            one = states.setdefault((*stream(held.rank, held.draw), held.draw.before), held)
             if one.draw.after != held.draw.after:
                 found.append(Fault("overlap", one, held))
         return found
@@ -137,19 +147,23 @@ class _Streams:
     def conditions(self, mesh: Mesh) -> tuple[str, ...]:
         """What has to hold of the states that generators begin in, in one sentence."""
         classes = self._classes
-        if len(classes) < 2:
+        free = not self.faults(begin_alike=True)
+        if len(classes) < 2 or (free and len(set(classes.values())) == len(classes)):
             return ()
         alike = [name for name, _ in mesh.axes if all(classes.get(r) == c for r, c in _along(mesh, name, classes))]
         groups = [[rank for rank in classes if classes[rank] == first] for first in dict.fromkeys(classes.values())]
         if len(groups) == 1:
             how = "in the same state on all ranks"
+        elif free:
+            shared = [f"{', '.join(map(str, group))}" for group in groups if len(group) > 1]
+            how = f"in the same state on ranks {'; '.join(shared)}"
         elif len(groups) == len(classes):
             how = "in different states on all ranks"
         elif all(sorted(mesh.group(group[0], alike)) == group for group in groups):
             others = [name for name, size in mesh.axes if name not in alike and size > 1]
             how = f"in the same state along {' and '.join(alike)}, and in different ones along {' and '.join(others)}"
         else:
-            how = f"in the same state on ranks {', '.join(str(group) for group in groups)} each, and in different ones"
+            how = f"in the same state within each of {', '.join(str(group) for group in groups)}, and in different ones"
         return (f"generators whose seed the program does not set begin {how}",)
 
 

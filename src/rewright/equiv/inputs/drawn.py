@@ -45,6 +45,8 @@ def fault_of_draws(left: Graph, right: RankProgram, weights: WeightMap) -> str:
     if judged.faults:
         return str(judged.faults[0])
     mine = unknowns(left)
+    if len(right.graphs) > 1 and any(what.startswith(RANDOM) for what in mine.values()):
+        return "which random numbers of several ranks are which of one program is not known here; use refine"
     for graph in right.graphs:
         own = {name for name, what in unknowns(graph).items() if what.startswith(RANDOM)}
         table = {d.name: d.text for d in weights.of("right") if d.name in own}

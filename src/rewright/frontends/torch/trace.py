@@ -31,6 +31,7 @@ from rewright.frontends.torch.constants import check_constants
 from rewright.frontends.torch.decompositions import library_decompositions
 from rewright.frontends.torch.definitions import TRACED
 from rewright.frontends.torch.drawing import operators
+from rewright.frontends.torch.drawing.distributed import one_stream
 from rewright.frontends.torch.drawing.generators import Generators, seed_was_set
 from rewright.frontends.torch.drawing.replaying import Replaying
 from rewright.frontends.torch.exported import InterpretedProgram, as_program
@@ -331,6 +332,7 @@ class Tracing:
             dense_attention(),
             refusing_wrappers(),
             placed_one_by_one(),
+            one_stream(self.generators),
             self._with_gradients(),
             AssertingClasses() if self.opaque else nullcontext(),
         ):

@@ -28,7 +28,7 @@ _C: Any = torch._C  # pyright: ignore[reportPrivateUsage]
 class Region:
     """Where each rank draws its part of one tensor: which part, and the shape of the whole."""
 
-    part: int
+    part: tuple[tuple[int, int], ...]
     shape: tuple[int, ...]
 
 
