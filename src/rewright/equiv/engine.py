@@ -176,9 +176,6 @@ def _judge(
     doubt = doubt or _show(verdict, ready, pair)
     if doubt:
         verdict = replace(verdict, status="unknown", reason=doubt, findings=(), certify=None)
-    if GUESSED in weights.guessed and verdict.status == "refuted":
-        reason = f"values differ where {GUESSED}: it is not known which are which"
-        verdict = replace(verdict, status="unknown", reason=reason, findings=())
     fault = fault_of_draws(left, named, weights)
     if fault and verdict.status == "proved":
         verdict = replace(verdict, status="unknown", reason=fault, certify=None)
@@ -189,6 +186,9 @@ def _judge(
         verdict = replace(verdict, status="unknown", reason=reason, certify=None)
     if verdict.status == "proved" or (verdict.status == "unknown" and not doubt and not apart):
         verdict = _run(verdict, pair, _Captured(left, captured, weights, ready, (), steps), values)
+    if GUESSED in weights.guessed and verdict.status == "refuted":
+        reason = f"values differ where {GUESSED}: it is not known which are which"
+        verdict = replace(verdict, status="unknown", reason=reason, findings=())
     lemmas = tuple(lemma for stage in stages for lemma in stage.lemmas)
     before = time.perf_counter()
     rules = synthesise_rules(lemmas, prover, known, deadline) if verdict.status == "proved" else ()

@@ -7,7 +7,7 @@ and different parts are drawn independently. Which draws give the same numbers t
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
@@ -16,6 +16,7 @@ from rewright.ir.draws import START, Draw, draws
 from rewright.ir.graph import Graph
 from rewright.ir.placement import Mesh, Placement, RankProgram
 from rewright.ir.unknowns import DRAWN
+from rewright.proof.microbatches import AND
 
 _Window = tuple[object, ...]
 
@@ -64,21 +65,25 @@ class Judgement:
 
 def judge_draws(sequential: Graph, program: RankProgram, placements: Mapping[str, Placement]) -> Judgement:
     """Whether the draws of ranks can be those of the sequential program under placements of its random tensors."""
-    own = [Held(-1, name, (), draw) for name, draw in _drawn(sequential).items()]
+    own = [Held(-1, name, (part,), draw) for name, (part, _), draw in _drawn(sequential)]
     of_ranks = [
-        Held(rank, name, placements[name].runs[rank] if name in placements else (rank,), draw)
+        Held(rank, name, (placements[name].runs[rank] if name in placements else rank, *part), draw)
         for rank, graph in enumerate(program.graphs)
-        for name, draw in _drawn(graph).items()
+        for name, part, draw in _drawn(graph)
     ]
     alone = _Streams(own, (sequential,), (-1,)).faults()
     streams = _Streams(of_ranks, program.graphs, range(len(program.graphs)))
     return Judgement((*alone, *streams.faults()), streams.conditions(program.mesh))
 
 
-def _drawn(graph: Graph) -> dict[str, Draw]:
-    """The random inputs of a graph, by the names under which both programs have them."""
+def _drawn(graph: Graph) -> Iterator[tuple[str, tuple[int, int], Draw]]:
+    """The draws of a graph as parts of inputs, by the names that both programs have: which part, and of how many."""
     known = {draw.name: draw for draw in draws(graph)}
-    return {name: known[old] for name in graph.inputs if (old := graph.metadata.get(DRAWN + name, name)) in known}
+    for name in graph.inputs:
+        parts = graph.metadata.get(DRAWN + name, name).split(AND)
+        for number, part in enumerate(parts):
+            if part in known:
+                yield name, (number, len(parts)), known[part]
 
 
 @dataclass(frozen=True)
@@ -127,11 +132,16 @@ class _Streams:
 
         found: list[Fault] = []
         parts: dict[tuple[str, _Window], Held] = {}
+        counts: dict[tuple[str, object], Held] = {}
         numbers: dict[tuple[str, int, str], Held] = {}
         for held in self.held:
             own, one = stream(held.rank, held.draw), parts.setdefault((held.name, held.window), held)
             if (stream(one.rank, one.draw), one.draw.value) != (own, held.draw.value):
                 found.append(Fault("differ", one, held))
+                continue
+            one = counts.setdefault((held.name, held.window[0]), held)
+            if one.window[2:] != held.window[2:]:  # the same elements in other parts
+                found.append(Fault("overlap", one, held))
                 continue
             one = numbers.setdefault((*own, held.draw.value), held)
             if (one.name, one.window) != (held.name, held.window):

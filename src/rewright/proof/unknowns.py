@@ -11,6 +11,7 @@ from rewright.ir.graph import Graph, Node
 from rewright.ir.placement import Placement, RankProgram
 from rewright.ir.types import TensorType
 from rewright.ir.unknowns import DRAWN, RANDOM, UNKNOWN, unknowns
+from rewright.proof.microbatches import with_wholes
 
 _MOST_SHOWN = 8
 
@@ -39,6 +40,8 @@ def questions(sequential: Graph, program: RankProgram) -> Iterator[Question]:
     if scalars:
         yield _zero(shared, scalars)
     yield shared
+    for whole, ranks in with_wholes(sequential, program):
+        yield _match(whole, ranks)
 
 
 def unknown_assumptions(sequential: Graph, placements: Mapping[str, Placement]) -> tuple[str, ...]:

@@ -79,6 +79,20 @@ def _finding(case: Case, fault: Fault) -> Finding:
     return Finding("random_numbers", message, span, where, _text(case, one.name), "", None, None)
 
 
+def unrelated_draw(case: Case) -> str:
+    """A draw of a rank that has no place among what the sequential program draws, in words; empty where all have."""
+    parted = {equation.name for equation in case.relations.equations}
+    for rank, graph in enumerate(case.program.graphs):
+        for name, what in unknowns(graph).items():
+            if what.startswith(RANDOM) and name not in case.relations.placements and name not in parted:
+                node = graph.nodes[graph.inputs[name]]
+                return (
+                    f"rank {rank} draws {node.type} at {node.span}, and which numbers of the sequential program these "
+                    "are is not known; draw them at the same line, or in a module of the same name"
+                )
+    return ""
+
+
 def findings_of_draws(case: Case) -> tuple[Finding, ...]:
     """Draws that only one side has, by line, where nothing else is wrong."""
     sequential, graphs = unknowns(case.sequential), case.program.graphs
@@ -149,23 +163,18 @@ def _outputs(twin: Twin, held: list[dict[str, Array]]) -> list[dict[str, Array]]
     return [dict(ran.outputs) for ran in run_ranks(twin.program.graphs, held, schedule=twin.schedule)]
 
 
-def are_matched(case: Case) -> bool:
-    """Whether it is certain which random numbers of the ranks are which of the sequential program.
+def draw_again(case: Case) -> bool:
+    """Whether ranks draw in their backward what the sequential program only draws forward: other gradients for certain.
 
-    They are drawn at one line, or by one module of the model in the same order.
+    Else values differ perhaps only because other numbers of the ranks are those of the sequential program.
     """
-    known = unknowns(case.sequential)
-    return all(
-        _is_same_place(known.get(name, ""), what)
+    own = {what.rpartition(" #")[0] for what in unknowns(case.sequential).values()}
+    return any(
+        graph.nodes[graph.inputs[name]].span.backward and what.rpartition(" #")[0] in own
         for graph in case.program.graphs
         for name, what in unknowns(graph).items()
-        if what.startswith(RANDOM)
+        if DRAWN + name in graph.metadata and DRAWN + name not in case.sequential.metadata
     )
-
-
-def _is_same_place(one: str, other: str) -> bool:
-    module, own = one.partition(" in ")[2], other.partition(" in ")[2]
-    return one == other or (bool(module) and module == own)
 
 
 def differs_for_all(case: Case) -> bool:
@@ -205,6 +214,3 @@ def _constant(what: str, graph: Graph, name: str, level: float) -> Array:
     if kind == "integers":
         return np.full(shape, int(limits[0]))
     return np.full(shape, level)
-
-
-__all__ = ["Misdrawn", "are_matched", "differs_for_all", "draws_numbers", "findings_of_draws", "judge_faults"]

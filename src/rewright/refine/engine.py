@@ -32,7 +32,15 @@ from rewright.refine.certificate.claims import conditions_of, obligations_of
 from rewright.refine.certificate.stated import Stated
 from rewright.refine.certificate.writer import certificate
 from rewright.refine.check import attempt
-from rewright.refine.drawn import Misdrawn, are_matched, differs_for_all, draws_numbers, findings_of_draws, judge_faults
+from rewright.refine.drawn import (
+    Misdrawn,
+    differs_for_all,
+    draw_again,
+    draws_numbers,
+    findings_of_draws,
+    judge_faults,
+    unrelated_draw,
+)
 from rewright.refine.findings.rounds import findings, findings_by_values
 from rewright.refine.objections import Run, challenge_verdict
 from rewright.refine.proof import Proof
@@ -58,8 +66,8 @@ Runs = Literal["always", "failed", "never"]
 _EXPLAINING = 60.0
 """Without a budget repairs are looked for for so many seconds."""
 _UNMATCHED = (
-    "values differ where random numbers are drawn, and agree where all of them are one number: which draws of the "
-    "ranks are which of the sequential program is not known; draw them at the same lines, or in modules of equal names"
+    "values differ where random numbers are drawn, and agree where all of them are one number: other draws of the ranks "
+    "may be those of the sequential program; draw them at the same lines, or in modules of equal names"
 )
 AUDITED = 40_000
 """Programs of so many nodes are audited unless somebody says no: whether they are does not depend on the machine."""
@@ -159,14 +167,21 @@ def answer(
     how = suggest, locate, audit, counts, rounds, runs, tell
     asked = _Asked((sequential, program), relations, expect, budget, deadline, *how)
     verdict: Verdict | None = None
+    failed: RewrightError | None = None
     for question in questions(sequential, program):
-        # For later questions only a proof counts: errors are reported for the first one.
-        found = _answer(question, asked if verdict is None else replace(asked, explain=False))
+        # For later questions only a proof counts: what is wrong is reported for the first one.
+        try:
+            found = _answer(question, asked if verdict is None else replace(asked, explain=False))
+        except RewrightError as error:
+            failed = failed or error
+            continue
         if verdict is None or found.status == "proved":
             verdict = found
         if found.status == "proved":
             break
-    assert verdict is not None
+    if verdict is None:
+        assert failed is not None
+        raise failed
     return verdict
 
 
@@ -228,6 +243,11 @@ def _answer(question: Question, asked: _Asked, drafts: Sequence[Draft] = ()) -> 
     """The verdict on a question; ``drafts`` are its programs with how they were narrowed, if they were."""
     case = _case(question, asked)
     values = _Values(case, asked.runs)
+    loose = unrelated_draw(case)
+    if loose:
+        return Verdict(
+            "unknown", Evidence.ASSUMED, case.relations.assumptions, {}, (), case.program.notes, Stats(), loose
+        )
     proof, is_written_out = _Aim(case, asked.deadline, values).reached(rounds=asked.rounds)
     if proof.failed and proof.pairing is not None:
         case = _by_name(case, proof.pairing)
@@ -465,7 +485,7 @@ def _after_failure(case: Case, values: _Values, proof: Proof, asked: _Asked, tol
     ran = conclude_from_values(case, compared, proof)
     twin = ran.result
     is_drawn = twin.agrees is False and draws_numbers(case) and not differs_for_all(case)
-    if is_drawn and not are_matched(case):
+    if is_drawn and not draw_again(case):
         return told.unknown(_UNMATCHED, proof.relations)
     started = time.perf_counter()
     until = time.monotonic() + _EXPLAINING if asked.deadline is None else asked.deadline

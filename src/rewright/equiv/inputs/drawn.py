@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from rewright.equiv.inputs.weights import Definition, WeightMap
+from rewright.equiv.inputs.weights import Definition, WeightMap, inputs_read
 from rewright.ir.graph import Graph
 from rewright.ir.placement import RankProgram
 from rewright.ir.unknowns import RANDOM, unknowns
@@ -21,11 +21,11 @@ GUESSED = "random numbers of the right program are those of the left one in orde
 
 def relate_draws(weights: WeightMap, left: Graph, right: RankProgram) -> WeightMap:
     """The weight map with the draws of the right program that have other names on the left."""
-    mine = {name: what for name, what in unknowns(left).items() if what.startswith(RANDOM)}
+    mine = _read_draws(left)
     found: dict[str, str] = {}
     shared = False
     for graph in right.graphs[:1] if len(right.graphs) == 1 else ():
-        own = {name: what for name, what in unknowns(graph).items() if what.startswith(RANDOM)}
+        own = _read_draws(graph)
         shared = not own.keys().isdisjoint(mine)
         free = {name: what for name, what in mine.items() if name not in own}
         others = {name: what for name, what in own.items() if name not in mine}
@@ -34,6 +34,12 @@ def relate_draws(weights: WeightMap, left: Graph, right: RankProgram) -> WeightM
     more = [Definition("right", name, text, None) for name, text in found.items() if name not in known]
     told = (*((_SAME,) if shared else ()), *((GUESSED,) if more else ()))
     return replace(weights, definitions=(*weights.definitions, *more), guessed=(*weights.guessed, *told))
+
+
+def _read_draws(graph: Graph) -> dict[str, str]:
+    """The draws that outputs depend on, with what and where they are."""
+    read = inputs_read(graph)
+    return {name: what for name, what in unknowns(graph).items() if what.startswith(RANDOM) and name in read}
 
 
 def fault_of_draws(left: Graph, right: RankProgram, weights: WeightMap) -> str:
@@ -48,7 +54,7 @@ def fault_of_draws(left: Graph, right: RankProgram, weights: WeightMap) -> str:
     if len(right.graphs) > 1 and any(what.startswith(RANDOM) for what in mine.values()):
         return "which random numbers of several ranks are which of one program is not known here; use refine"
     for graph in right.graphs:
-        own = {name for name, what in unknowns(graph).items() if what.startswith(RANDOM)}
+        own = _read_draws(graph)
         table = {d.name: d.text for d in weights.of("right") if d.name in own}
         related = [table.get(name, name) for name in own if name in table or name in mine]
         if len(set(related)) < len(related) or not all(mine.get(text, "").startswith(RANDOM) for text in related):

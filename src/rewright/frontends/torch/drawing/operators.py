@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import pi
+from math import log1p, pi
 from typing import Any
 
 import torch
@@ -221,6 +221,14 @@ def cauchy(x: torch.Tensor, median: float = 0.0, sigma: float = 1.0, *, generato
     return _held(x, median + sigma * torch.tan(pi * (_uniform(x, generator) - 0.5)))
 
 
+@DEFINED.define("geometric_.default")
+def geometric(x: torch.Tensor, p: float, *, generator: Any = None) -> torch.Tensor:
+    """How many trials it takes until one succeeds, in place."""
+    if not 0 < p < 1:
+        return NotImplemented
+    return _held(x, torch.ceil(torch.log1p(-_uniform(x, generator)) / log1p(-p)).clamp(min=1))
+
+
 @DEFINED.define("log_normal_.default")
 def log_normal(x: torch.Tensor, mean: float = 1.0, std: float = 2.0, *, generator: Any = None) -> torch.Tensor:
     """Exponentials of normal numbers, in place."""
@@ -229,8 +237,13 @@ def log_normal(x: torch.Tensor, mean: float = 1.0, std: float = 2.0, *, generato
 
 @DEFINED.define("multinomial.default")
 def multinomial(p: torch.Tensor, num_samples: int, replacement: bool = False, *, generator: Any = None) -> Any:
-    """Places by weight: the largest of the weights, each over a waiting time of its own (Gumbel's trick)."""
+    """Places by weight: the largest of the weights, each over a waiting time of its own (Gumbel's trick).
+
+    With replacement, those whose stretch of the summed weights a uniform number falls into.
+    """
     if replacement and num_samples != 1:
-        return NotImplemented
+        ends = p.cumsum(-1) / p.sum(-1, keepdim=True)
+        chosen = _uniform(p, generator, (*p.shape[:-1], num_samples))
+        return (chosen.unsqueeze(-1) >= ends.unsqueeze(-2)).sum(-1)
     raced = p / -torch.log1p(-_uniform(p, generator))
     return raced.argmax(-1, keepdim=True) if num_samples == 1 else raced.topk(num_samples, -1)[1]
