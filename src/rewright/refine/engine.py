@@ -66,8 +66,8 @@ Runs = Literal["always", "failed", "never"]
 _EXPLAINING = 60.0
 """Without a budget repairs are looked for for so many seconds."""
 _UNMATCHED = (
-    "values differ where random numbers are drawn, and agree where all of them are one number: other draws of the ranks "
-    "may be those of the sequential program; draw them at the same lines, or in modules of equal names"
+    "values differ where random numbers are drawn, and agree where all of them are one number: other draws of the "
+    "ranks may be those of the sequential program; draw them at the same lines, or in modules of equal names"
 )
 AUDITED = 40_000
 """Programs of so many nodes are audited unless somebody says no: whether they are does not depend on the machine."""
@@ -245,9 +245,7 @@ def _answer(question: Question, asked: _Asked, drafts: Sequence[Draft] = ()) -> 
     values = _Values(case, asked.runs)
     loose = unrelated_draw(case)
     if loose:
-        return Verdict(
-            "unknown", Evidence.ASSUMED, case.relations.assumptions, {}, (), case.program.notes, Stats(), loose
-        )
+        return _Told(case.relations.assumptions, case.program.notes, Stats()).unknown(loose)
     proof, is_written_out = _Aim(case, asked.deadline, values).reached(rounds=asked.rounds)
     if proof.failed and proof.pairing is not None:
         case = _by_name(case, proof.pairing)

@@ -32,8 +32,13 @@ def relate_draws(weights: WeightMap, left: Graph, right: RankProgram) -> WeightM
         found = counterparts(free, others)
     known = {definition.name for definition in weights.definitions}
     more = [Definition("right", name, text, None) for name, text in found.items() if name not in known]
+    more = [d for d in more if _shape(left, d.text) == _shape(right.graphs[0], d.name)]
     told = (*((_SAME,) if shared else ()), *((GUESSED,) if more else ()))
     return replace(weights, definitions=(*weights.definitions, *more), guessed=(*weights.guessed, *told))
+
+
+def _shape(graph: Graph, name: str) -> object:
+    return graph.nodes[graph.inputs[name]].type.shape
 
 
 def _read_draws(graph: Graph) -> dict[str, str]:
