@@ -22,7 +22,18 @@ from rewright.terms.normal.facts.guards import (
 )
 from rewright.terms.normal.folds.items import items_of, largest, over_range
 from rewright.terms.normal.folds.presence import is_present, may_be_infinite
-from rewright.terms.normal.polynomials.atoms import ONE, ZERO, Guard, Indicator, Polynomial, TooHard, polynomial
+from rewright.terms.normal.polynomials.atoms import (
+    ONE,
+    ZERO,
+    Element,
+    Function,
+    Guard,
+    Indicator,
+    Number,
+    Polynomial,
+    TooHard,
+    polynomial,
+)
 from rewright.terms.normal.polynomials.curves import same_sign
 from rewright.terms.normal.polynomials.ranged import Item, Largest
 
@@ -62,11 +73,25 @@ def _larger(context: Context, left: Value, right: Value) -> Value:
     items = [*_finite_items(context, left), *_finite_items(context, right)]
     if len(items) > 2 or any(item.ranges or not item.always for item in items):
         return largest(context, items)
-    # Equal values may be taken from either side, so the guard is written in the one of two ways that sorts first.
+    # Equal values may be taken from either side, so the guard is written in one of two ways.
     order = same_sign(left - right)
-    if order.key > (-order).key:
+    leading = _leading(order)
+    if leading < 0 or (leading == 0 and order.key > (-order).key):
         left, right = right, left
     return branch(context, at_least_zero(left - right), lambda: left, lambda: right)
+
+
+def _leading(value: Polynomial) -> Number:
+    """The sum of the coefficients of the addends that are made of the first tensors and functions, nought if there is
+    none: it stays as it is where an index becomes another one, or a number."""
+    totals: dict[str, Number] = {}
+    for monomial, coefficient in value.terms.items():
+        heads = [
+            str(getattr(a, "tensor", getattr(a, "name", ""))) for a, _ in monomial if isinstance(a, Element | Function)
+        ]
+        head = " ".join(sorted(heads))
+        totals[head] = totals.get(head, 0) + coefficient
+    return next((totals[head] for head in sorted(totals) if totals[head]), 0)
 
 
 def _finite_items(context: Context, value: Polynomial) -> tuple[Item, ...]:
