@@ -8,9 +8,10 @@ Everything here but the sizes is what any user of Megatron-core needs for a capt
 from __future__ import annotations
 
 import importlib
+import logging
 import warnings
 from collections.abc import Callable, Generator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 from unittest import mock
@@ -24,6 +25,7 @@ from rewright.ir.errors import CaptureError
 
 Program = tuple[Callable[..., Any], tuple[Any, ...]]
 BATCH, LENGTH = 2, 6
+SEED = 1234
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,8 @@ class GPT:
     positions: str = "rope"
     smoothing: float = 0.0
     """Label smoothing of the loss."""
+    dropout: float = 0.0
+    """Of attention and of what layers add."""
 
     @property
     def vocabulary(self) -> int:
@@ -72,23 +76,19 @@ def _module(name: str) -> Any:
 def on_cpu() -> Generator[None]:
     """Inside, Megatron-core can be imported, built and captured without a GPU.
 
-    CUDA's devices and streams are replaced (:func:`rewright.frontends.torch.without_cuda.without_cuda`), nothing is
-    compiled at import, and the generator that Megatron switches to for dropout is not: use no dropout. Raises
-    CaptureError where Megatron-core is not installed.
+    CUDA's devices, streams and generators are replaced (:func:`rewright.frontends.torch.without_cuda.without_cuda`),
+    and nothing is compiled at import. Megatron's tracker of random states warns that it moves the generator of the CPU,
+    which stands for that of the GPU. Raises CaptureError where Megatron-core is not installed.
     """
     with without_cuda(), warnings.catch_warnings():
         warnings.filterwarnings("ignore", module="megatron")
         _module("jit").disable_jit_fuser()  # before the modules that are decorated with it
-        tracker = _module("tensor_parallel.random").CudaRNGStatesTracker
-        with mock.patch.object(tracker, "fork", _same_generator):
+        tracker = logging.getLogger(_module("tensor_parallel.random").__name__)
+        with mock.patch.object(tracker, "disabled", True):
             try:
                 yield
             finally:
                 _module("parallel_state").destroy_model_parallel()  # its buffers would keep tensors without values
-
-
-def _same_generator(*_: object) -> nullcontext[None]:
-    return nullcontext()
 
 
 def become(mesh: DeviceMesh, axis: str = "tp") -> None:
@@ -96,6 +96,7 @@ def become(mesh: DeviceMesh, axis: str = "tp") -> None:
     state = _module("parallel_state")
     state.destroy_model_parallel()
     state.initialize_model_parallel(tensor_model_parallel_size=mesh.size(list(mesh.mesh_dim_names or ()).index(axis)))
+    _module("tensor_parallel.random").model_parallel_cuda_manual_seed(SEED, force_reset_rng=True)
 
 
 def normalization(config: Any, hidden_size: int, eps: float = 1e-5, **_: object) -> nn.Module:
@@ -147,8 +148,8 @@ def _configuration(gpt: GPT, degree: int, sequence: bool) -> Any:
         tensor_model_parallel_size=degree,
         sequence_parallel=sequence,
         use_cpu_initialization=True,
-        hidden_dropout=0.0,
-        attention_dropout=0.0,
+        hidden_dropout=gpt.dropout,
+        attention_dropout=gpt.dropout,
         normalization="RMSNorm" if gpt.gated else "LayerNorm",
         gated_linear_unit=gpt.gated,
         activation_func=nn.functional.silu if gpt.gated else nn.functional.gelu,

@@ -34,6 +34,7 @@ from rewright.frontends.torch.drawing import operators
 from rewright.frontends.torch.drawing.distributed import one_stream
 from rewright.frontends.torch.drawing.generators import Generators, seed_was_set
 from rewright.frontends.torch.drawing.replaying import Replaying
+from rewright.frontends.torch.drawing.states import readable_states
 from rewright.frontends.torch.exported import InterpretedProgram, as_program
 from rewright.frontends.torch.fakes import (
     CPU,
@@ -333,6 +334,7 @@ class Tracing:
             refusing_wrappers(),
             placed_one_by_one(),
             one_stream(self.generators),
+            readable_states(),
             self._with_gradients(),
             AssertingClasses() if self.opaque else nullcontext(),
         ):

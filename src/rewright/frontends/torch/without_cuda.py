@@ -8,7 +8,7 @@ fails, and where there is a GPU it mixes devices.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import ExitStack, contextmanager, nullcontext
 from typing import Any
 from unittest import mock
@@ -48,6 +48,33 @@ def _unavailable() -> bool:
     return False
 
 
+def _get_state(*args: object, **kwargs: object) -> torch.Tensor:
+    return torch.get_rng_state()
+
+
+def _set_state(state: torch.Tensor, *args: object, **kwargs: object) -> None:
+    torch.default_generator.set_state(state)
+
+
+def _seed(seed: int) -> None:
+    torch.default_generator.manual_seed(seed)
+
+
+def _initial_seed() -> int:
+    return torch.default_generator.initial_seed()
+
+
+def _call(function: Callable[[], Any], **_: object) -> None:
+    function()
+
+
+class _OneGenerator(tuple[torch.Generator, ...]):
+    """The generators of all devices, which are one."""
+
+    def __getitem__(self, _: object) -> Any:
+        return torch.default_generator
+
+
 def _stream(*args: object) -> _Idle:
     return _Idle()
 
@@ -67,8 +94,16 @@ _REPLACED: dict[str, Any] = {
     "current_stream": _stream,
     "default_stream": _stream,
     "stream": _in_order,
+    "get_rng_state": _get_state,
+    "set_rng_state": _set_state,
+    "manual_seed": _seed,
+    "manual_seed_all": _seed,
+    "initial_seed": _initial_seed,
+    "default_generators": _OneGenerator((torch.default_generator,)),
+    "_lazy_call": _call,
 }
-"""Functions and classes of ``torch.cuda`` that name a device or a stream."""
+"""Functions and classes of ``torch.cuda`` that name a device, a stream or a generator."""
+_IN_RANDOM = ("get_rng_state", "set_rng_state", "manual_seed", "manual_seed_all", "initial_seed")
 
 
 class _ToCpu(TorchFunctionMode):
@@ -98,13 +133,16 @@ def without_cuda() -> Generator[None]:
     """Inside, code that names CUDA works on the CPU: build, capture and import such a program there.
 
     Only PyTorch is changed, and only inside of the block. What a program computes does not depend on it: streams order
-    work that a trace has in order already. Random numbers of a CUDA generator and custom CUDA kernels are not replaced.
+    work that a trace has in order already. The generator of CUDA is that of the CPU: a program that draws from both has
+    one stream of numbers instead of two. Custom CUDA kernels are not replaced.
     """
     importlib.import_module("torch._dynamo.device_interface")  # which derives classes from the real streams
     importlib.import_module("torch._dynamo.trace_rules").get_torch_obj_rule_map()  # which has one entry a function
     with ExitStack() as stack:
         for name, value in _REPLACED.items():
             stack.enter_context(mock.patch.object(torch.cuda, name, value))
+        for name in _IN_RANDOM:
+            stack.enter_context(mock.patch.object(torch.cuda.random, name, _REPLACED[name]))
         for name in ("range_push", "range_pop"):
             stack.enter_context(mock.patch.object(torch.cuda.nvtx, name, _nothing))
         stack.enter_context(_ToCpu())
