@@ -12,7 +12,7 @@ from rewright.lifting.masks.positions import factors_of
 from rewright.lifting.terms.index import compose
 from rewright.lifting.terms.regions import Region
 from rewright.lifting.terms.store import ONE, Operand, Terms
-from rewright.terms.normal.polynomials.powers import prime_powers
+from rewright.terms.normal.polynomials.factors import prime_powers
 
 _DEPTH = 8
 _NEVER_NEGATIVE = frozenset({"sqrt", "exponential", "abs"})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from fractions import Fraction
 
 from rewright.terms.normal.polynomials.atoms import (
@@ -20,9 +19,9 @@ from rewright.terms.normal.polynomials.atoms import (
     polynomial,
     whole,
 )
+from rewright.terms.normal.polynomials.factors import prime_powers
 
 LOG = Curve(grows=True, parity="none", at_zero=None, root=1.0)
-_LARGEST_DIVISOR = 1 << 13
 
 
 def power(value: Polynomial, exponent: Number) -> Polynomial:
@@ -87,23 +86,6 @@ def constant_power(value: Number, exponent: Number) -> Polynomial:
         if often % 2:
             result = result * Polynomial({((Base(polynomial(prime)), exponent),): 1})
     return result
-
-
-def prime_powers(number: int) -> list[tuple[int, int]]:
-    """A positive number as powers of primes; what is left without small divisors is one, or a square."""
-    found: list[tuple[int, int]] = []
-    divisor = 2
-    while divisor < _LARGEST_DIVISOR and divisor * divisor <= number:
-        often = 0
-        while number % divisor == 0:
-            number, often = number // divisor, often + 1
-        if often:
-            found.append((divisor, often))
-        divisor += 1
-    root = math.isqrt(number)
-    if number > 1:
-        found.append((root, 2) if root * root == number else (number, 1))
-    return found
 
 
 def exponential(value: Polynomial) -> Polynomial:
