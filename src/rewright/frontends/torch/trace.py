@@ -34,7 +34,7 @@ from rewright.frontends.torch.drawing import operators
 from rewright.frontends.torch.drawing.distributed import one_stream
 from rewright.frontends.torch.drawing.generators import Generators, seed_was_set
 from rewright.frontends.torch.drawing.replaying import Replaying
-from rewright.frontends.torch.drawing.states import readable_states
+from rewright.frontends.torch.drawing.states import OtherGenerators, readable_states
 from rewright.frontends.torch.exported import InterpretedProgram, as_program
 from rewright.frontends.torch.fakes import (
     CPU,
@@ -228,6 +228,7 @@ class Tracing:
         mode = mode_of(local(v) for v in self.inputs.values()) or new_mode(symbolic=bool(self.dynamic))
         symbols = Symbols(mode) if self.dynamic else None
         values = self._fake_inputs(mode, symbols)
+        others = OtherGenerators()
         with self._surroundings(), noting() as assumed, self.generators:
             module = self._record(mode, values)
         check_constants(module, self.recorder)
@@ -245,7 +246,7 @@ class Tracing:
         if symbols is not None:
             symbols.check()
         held = {name: digest_of(value) for name, value in self.buffers.items()}
-        known = (*assumptions(mode), *assumed)
+        known = (*assumptions(mode), *assumed, *others.assumptions())
         again = None if any(self.specs.values()) else self.rerun
         own = {name: value for name, value in self.buffers.items() if _has_values(value)}
         return Trace(program, self.specs, specs, self._notes(), known, held, self.marks, log.entries(), again, own)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any
 from unittest import mock
 
+import numpy as np
 import torch
 from torch.utils._pytree import tree_map_only
 
@@ -52,4 +54,25 @@ def readable_states() -> Generator[None]:
         yield
 
 
-__all__ = ["State", "get_state", "readable_states"]
+class OtherGenerators:
+    """Whether a program draws from the generators of Python and NumPy, whose numbers a capture takes as they are."""
+
+    def __init__(self) -> None:
+        self._before = self._states()
+
+    def _states(self) -> tuple[Any, ...]:
+        return random.getstate(), np.random.get_state()[1:3]  # pyright: ignore[reportArgumentType]
+
+    def assumptions(self) -> tuple[str, ...]:
+        """What a capture takes for granted that drew from them."""
+        after = self._states()
+        same = after[0] == self._before[0], _is_same(after[1], self._before[1])
+        drawn = [name for name, kept in zip(("Python", "NumPy"), same, strict=True) if not kept]
+        return (f"numbers drawn from the generator of {' and '.join(drawn)} are those of the capture",) if drawn else ()
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    return one[1] == other[1] and bool((one[0] == other[0]).all())
+
+
+__all__ = ["OtherGenerators", "State", "get_state", "readable_states"]

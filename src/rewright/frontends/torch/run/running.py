@@ -13,6 +13,7 @@ from rewright.frontends.torch import complexes
 from rewright.frontends.torch.decompositions import library_decompositions
 from rewright.frontends.torch.drawing import operators
 from rewright.frontends.torch.drawing.generators import Generators, seed_was_set
+from rewright.frontends.torch.drawing.states import OtherGenerators
 from rewright.frontends.torch.flexible import noting
 from rewright.frontends.torch.foreach import foreach_decompositions
 from rewright.frontends.torch.messages import capture_error
@@ -65,6 +66,7 @@ class Running(Tracing):
         own = complexes.decompositions()
         table = {**foreach_decompositions(), **library_decompositions(), **own, **operators.DEFINED}
         recorder = RunRecorder(memory, table, self.generators)
+        others = OtherGenerators()
         differentiates = self.backward or self._trains()
         with self.generators, undisturbed(self.inputs), noting() as masks, torch.set_grad_enabled(differentiates):
             for value in self.inputs.values():
@@ -77,7 +79,8 @@ class Running(Tracing):
         known = {name: spec for name, spec in self.specs.items() if name in inputs}
         marks = {name: mark for name, mark in self.marks.items() if name in inputs}
         buffers = {name: digest_of(value) for name, value in self.buffers.items() if name in inputs}
-        return Trace(program, known, specs, self._notes(), (*assumed, *masks), buffers, marks, log.entries())
+        taken = (*assumed, *masks, *others.assumptions())
+        return Trace(program, known, specs, self._notes(), taken, buffers, marks, log.entries())
 
     def _follow(self, recorder: RunRecorder) -> None:
         """Run the program under the recorder and collect its results."""
