@@ -1,7 +1,8 @@
 """Megatron-core's GPT on ranks against the same model on one: a part of ``make zoo``, or ``python -m bench.megatron``.
 
-Loss over the split vocabulary and every gradient, after Megatron's own reduction of those that are addends. The last
-rows have label smoothing, which is taken over the local vocabulary in megatron-core 0.16.1 (Megatron-LM #737).
+Loss over the split vocabulary and every gradient, after Megatron's own reduction of those that are addends. Rows with
+dropout draw by Megatron's own tracker of random states. The last rows have label smoothing, which is taken over the
+local vocabulary in megatron-core 0.16.1 (Megatron-LM #737).
 ``--degrees 2,4`` chooses degrees.
 """
 
@@ -10,6 +11,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from bench.programs import Pair
 from bench.tables import print_table
@@ -20,6 +22,11 @@ from rewright.refine import refine
 from zoo import megatron_core
 from zoo.megatron_core import GPT, MODELS
 
+DROPPING: dict[str, dict[str, Any]] = {
+    "gpt, dropout": MODELS["gpt"],
+    "llama, dropout": MODELS["llama"],
+    "llama, dropout, recomputed": {**MODELS["llama"], "recomputed": True},
+}
 COLUMNS = ["model", "plan", "degree", "program", "nodes of all ranks", "status", "evidence", "outputs", "twin"]
 COLUMNS += ["capture s", "prove s", "audit s", "reason"]
 
@@ -52,7 +59,7 @@ def row(name: str, gpt: GPT, *, sequence: bool, backward: bool) -> list[object]:
         reason = f"{first.kind} at {first.distributed}: {first.message}"
     checked = verdict.stats.seconds.get("audit", 0.0)
     nodes = sum(len(graph) for graph in pair.distributed.graphs)
-    found = [nodes, verdict.status, str(verdict.evidence), len(verdict.relation), twin(pair)]
+    found = [nodes, verdict.status, str(verdict.evidence), len(verdict.relation), "" if gpt.dropout else twin(pair)]
     return [*head, *found, pair.sequential_seconds + pair.distributed_seconds, seconds - checked, checked, reason]
 
 
@@ -63,6 +70,10 @@ def rows(names: Sequence[str], degrees: Sequence[int]) -> Iterator[list[object]]
             for sequence in (False, True):
                 for backward in (False, True):
                     yield row(name, GPT(degree, **fields), sequence=sequence, backward=backward)
+    for name, fields in DROPPING.items():
+        for degree in degrees if not names or "dropout" in names else ():
+            for sequence in (False, True):
+                yield row(name, GPT(degree, dropout=0.1, **fields), sequence=sequence, backward=True)
     for degree in degrees if not names or "smoothing" in names else ():
         gpt = GPT(degree, smoothing=0.1, **MODELS["llama"])
         yield row("llama, label smoothing", gpt, sequence=False, backward=True)
@@ -70,7 +81,7 @@ def rows(names: Sequence[str], degrees: Sequence[int]) -> Iterator[list[object]]
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("names", nargs="*", help="models of the zoo, or smoothing")
+    parser.add_argument("names", nargs="*", help="models of the zoo, dropout or smoothing")
     parser.add_argument("--degrees", default="2,4", type=lambda text: [int(part) for part in text.split(",")])
     options = parser.parse_args()
     print_table(COLUMNS, rows(options.names, options.degrees))

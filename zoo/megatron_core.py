@@ -44,7 +44,9 @@ class GPT:
     smoothing: float = 0.0
     """Label smoothing of the loss."""
     dropout: float = 0.0
-    """Of attention and of what layers add."""
+    """Of embeddings, of attention and of what layers add."""
+    recomputed: bool = False
+    """Whether layers are computed again in the backward pass."""
 
     @property
     def vocabulary(self) -> int:
@@ -138,6 +140,13 @@ def build(gpt: GPT, mesh: DeviceMesh, *, sequence: bool = False) -> nn.Module:
     return made
 
 
+_RECOMPUTED: dict[str, Any] = {
+    "recompute_granularity": "full",
+    "recompute_method": "uniform",
+    "recompute_num_layers": 1,
+}
+
+
 def _configuration(gpt: GPT, degree: int, sequence: bool) -> Any:
     return _module("transformer.transformer_config").TransformerConfig(
         num_layers=gpt.layers,
@@ -159,6 +168,7 @@ def _configuration(gpt: GPT, degree: int, sequence: bool) -> Any:
         bias_activation_fusion=False,
         masked_softmax_fusion=False,
         gradient_accumulation_fusion=False,
+        **(_RECOMPUTED if gpt.recomputed else {}),
     )
 
 

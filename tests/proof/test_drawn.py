@@ -40,7 +40,7 @@ def judged(ranks: Sequence[Sequence[Draw]], mesh: dict[str, int], *placements: s
     local = tuple(int(str(n)) for n in placed.local_shape(0))
     graphs = tuple(program(draws, local) for draws in ranks)
     whole = program(stream(START, "x", "y"), SHAPE)
-    found = judge_draws(whole, RankProgram(graphs, axes, {}, {}), {name: placed for name in "abc"})
+    found = judge_draws(whole, RankProgram(graphs, axes, {}, {}), dict.fromkeys("abc", placed))
     return [fault.kind for fault in found.faults], list(found.conditions)
 
 

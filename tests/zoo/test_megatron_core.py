@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
+from unittest import mock
 
 import pytest
 from torch.distributed.device_mesh import DeviceMesh
@@ -44,6 +47,25 @@ def test_a_norm_without_its_mark_is_never_reduced() -> None:
     assert found.status == "refuted"
     assert [f.kind for f in found.findings] == ["missing_reduction"]
     assert "grad:decoder.final_layernorm.weight" in found.findings[0].message
+
+
+@pytest.mark.parametrize("recomputed", [False, True])
+def test_dropout_is_drawn_by_megatrons_own_tracker(recomputed: bool) -> None:
+    gpt = GPT(2, layers=1, dropout=0.1, recomputed=recomputed, **MODELS["llama"])
+    found = verdict(gpt, megatron_core.parallel(gpt, sequence=True, backward=True))
+    assert found.status == "proved", found.reason
+
+
+def test_dropout_of_heads_without_the_tracker_is_the_same_on_all_ranks() -> None:
+    gpt = GPT(2, layers=1, dropout=0.1, **MODELS["llama"])
+    with megatron_core.on_cpu():
+        random = import_module("megatron.core.tensor_parallel.random")
+    with mock.patch.object(random.CudaRNGStatesTracker, "fork", return_value=nullcontext()):
+        found = verdict(gpt, megatron_core.parallel(gpt, backward=True))
+    assert found.status == "refuted"
+    (finding,) = found.findings
+    assert finding.kind == "random_numbers"
+    assert str(finding.distributed).startswith("dot_product_attention.py")
 
 
 @pytest.mark.long
