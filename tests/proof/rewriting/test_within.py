@@ -279,5 +279,13 @@ def test_the_audit_imports_no_engine() -> None:
     packages = {name.split(".")[1] for name in found}
     assert packages == {"analysis", "claims", "equiv", "ir", "ops", "proof", "terms"}
     own = {name.partition("rewright.equiv.")[2] for name in found if name.startswith("rewright.equiv.")}
-    relate = {"inputs", "inputs.dtypes", "inputs.expressions", "inputs.given", "inputs.tables", "inputs.weights"}
+    relate = {
+        "inputs",
+        "inputs.drawn",
+        "inputs.dtypes",
+        "inputs.expressions",
+        "inputs.given",
+        "inputs.tables",
+        "inputs.weights",
+    }
     assert own == {"audit", "certificate", "rewrites", "rewrites.ranges", "statement"} | relate

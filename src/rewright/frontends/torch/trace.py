@@ -174,7 +174,7 @@ class Tracing:
         opaque: bool = False,
         device: torch.device | None = None,
         mode: Callable[[], AbstractContextManager[Any]] = nullcontext,
-        generators: Generators,
+        generators: Generators | None = None,
     ) -> None:
         self.recorder = SourceRecorder(Tracing._exchange.__code__)
         self.target: Any = getattr(target, "_orig_mod", target)  # what torch.compile wraps
@@ -186,7 +186,7 @@ class Tracing:
         """Where every tensor is, for a program of ranks; None for where each of them is."""
         self.mode = mode
         """What the program itself runs in; around it writes are counted, which inference tensors do not do."""
-        self.generators = generators
+        self.generators = generators or Generators()
         self.arguments = self._bind()
         owner: Any = self.target.module if isinstance(self.target, InterpretedProgram) else self.target
         self.owners = Owners.of(owner, self.arguments, wrappers=wrappers)
@@ -335,7 +335,7 @@ class Tracing:
             refusing_wrappers(),
             placed_one_by_one(),
             one_stream(self.generators),
-            readable_states(),
+            nullcontext() if self.opaque else readable_states(),
             self._with_gradients(),
             AssertingClasses() if self.opaque else nullcontext(),
         ):
