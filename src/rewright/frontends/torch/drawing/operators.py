@@ -160,9 +160,10 @@ def random_to(x: torch.Tensor, to: int, *, generator: Any = None) -> torch.Tenso
 
 
 @DEFINED.define("random_.from")
-def random_from(x: torch.Tensor, *limits: int, generator: Any = None, to: int | None = None, **given: Any) -> Any:
+def random_from(x: torch.Tensor, *limits: int, generator: Any = None, **given: int) -> Any:
     """Integers between two numbers, in place."""
-    low, high, *_ = *limits, *([given["from"]] if "from" in given else []), to
+    named: list[Any] = [given.get(name) for name in ("from", "to")[len(limits) :]]
+    low, high = (*limits, *named)
     if high is None:
         return NotImplemented
     return _held(x, torch.randint(low, high, list(x.shape), generator=generator, device=x.device))
