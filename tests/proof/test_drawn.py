@@ -98,7 +98,9 @@ def test_stages_with_one_seed_draw_the_same_for_other_layers() -> None:
     two = program([second], SHAPE)
     notes = {f"drawn:{name}": text for name, text in (("b", second.name),)} | {DRAWS: two.metadata[DRAWS]}
     other = Graph(two.nodes, {"b": 0}, two.outputs, two.name, notes)
-    found = judge_draws(program(stream(START, "x", "y"), SHAPE), RankProgram((one, other), axes, {}, {}), {"a": placed})
+    found = judge_draws(
+        program(stream(START, "x", "y"), SHAPE), RankProgram((one, other), axes, {}, {}), {"a": placed, "b": placed}
+    )
     assert [fault.kind for fault in found.faults] == ["agree"]
 
 

@@ -241,3 +241,21 @@ def test_numbers_that_are_drawn_twice_are_not_two_draws() -> None:
     verdict = rw.equiv(rw.capture(twice, (x,)), rw.capture(again, (x,)))
     assert verdict.status == "unknown"
     assert "from one state of a generator" in verdict.reason
+
+
+# --- what is stated of draws
+
+
+def test_a_pattern_is_about_arguments_and_not_about_draws() -> None:
+    program = data_parallel(seed=int)
+    assert rw.refine(one_device(), program, {"x": "Shard(0)", "*": "Replicate()", "x*": "Shard(0)"}).status == "proved"
+
+
+def test_equations_of_draws_do_not_make_them_equal() -> None:
+    """Ranks draw masks of their own for the same elements, whatever somebody states of them."""
+    program = tensor_parallel((1, 2), (3, 4))
+    names = [name for name in whole().inputs if name.startswith("random.")]
+    stated = {name: [f"{name}@{rank}" for rank in range(2)] for name in names[1:]}
+    verdict = rw.refine(whole(), program, {**HELD, **stated})
+    assert verdict.status == "unknown"
+    assert "not placed" in verdict.reason

@@ -39,7 +39,7 @@ class Held:
 class Fault:
     """Two draws that cannot be what the sequential program draws."""
 
-    kind: Literal["differ", "agree", "overlap"]
+    kind: Literal["differ", "agree", "overlap", "unplaced"]
     """They give other numbers for one part, the same numbers for two, or it is not known whether they are apart."""
     one: Held
     other: Held
@@ -52,6 +52,7 @@ _FAULTS = {
     "differ": "draw different random numbers for the same elements",
     "agree": "draw the same random numbers for elements that are independent in the sequential program",
     "overlap": "draw from one state of a generator in different ways, so that their numbers may be related",
+    "unplaced": "draw what is not placed as shards and copies, so that it is not known which numbers are independent",
 }
 
 
@@ -63,17 +64,26 @@ class Judgement:
     conditions: tuple[str, ...]
 
 
-def judge_draws(sequential: Graph, program: RankProgram, placements: Mapping[str, Placement]) -> Judgement:
-    """Whether the draws of ranks can be those of the sequential program under placements of its random tensors."""
+def judge_draws(sequential: Graph, program: RankProgram, placements: Mapping[str, Placement] | None) -> Judgement:
+    """Whether the draws of ranks can be those of the sequential program under placements of its random tensors.
+
+    Without placements there is one rank, which draws all of each.
+    """
     own = [Held(-1, name, (part,), draw) for name, (part, _), draw in _drawn(sequential)]
     of_ranks = [
-        Held(rank, name, (placements[name].runs[rank] if name in placements else rank, *part), draw)
+        Held(rank, name, (None if placements is None else _window(placements.get(name), rank), *part), draw)
         for rank, graph in enumerate(program.graphs)
         for name, part, draw in _drawn(graph)
     ]
     alone = _Streams(own, (sequential,), (-1,)).faults()
+    loose = [Fault("unplaced", one, one) for one in of_ranks if placements is not None and one.window[0] is None]
     streams = _Streams(of_ranks, program.graphs, range(len(program.graphs)))
-    return Judgement((*alone, *streams.faults()), streams.conditions(program.mesh))
+    return Judgement((*loose, *alone, *streams.faults()), streams.conditions(program.mesh))
+
+
+def _window(placement: Placement | None, rank: int) -> object:
+    """The part of a tensor that a rank holds; None where it is none of those that ranks have the same or apart."""
+    return None if placement is None or placement.partial else placement.runs[rank]
 
 
 def _drawn(graph: Graph) -> Iterator[tuple[str, tuple[int, int], Draw]]:

@@ -39,6 +39,9 @@ class Misdrawn:
 
 def judge_faults(case: Case, faults: Sequence[Fault]) -> Misdrawn:
     """What draws that do not fit mean for a proof in which they do."""
+    loose = next((fault for fault in faults if fault.kind == "unplaced"), None)
+    if loose is not None:
+        return Misdrawn(unknown=str(loose))
     known = [fault for fault in faults if fault.kind == "agree"]
     open_ones = [fault for fault in faults if fault.kind == "overlap"]
     differing = [fault for fault in faults if fault.kind == "differ"]

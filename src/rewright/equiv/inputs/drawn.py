@@ -52,7 +52,7 @@ def fault_of_draws(left: Graph, right: RankProgram, weights: WeightMap) -> str:
 
     Every draw of the right program is one of the left, and another one for each.
     """
-    judged = judge_draws(left, right, {})
+    judged = judge_draws(left, right, None)
     if judged.faults:
         return str(judged.faults[0])
     mine = unknowns(left)

@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 from rewright.ir.placement import Placement, RankProgram, place
-from rewright.ir.unknowns import unknowns, unread
+from rewright.ir.unknowns import RANDOM, unknowns, unread
 from rewright.refine.relations.equations import Equation, rename_equation
 from rewright.refine.relations.given import Given, Inferred, Relations
 from rewright.refine.relations.inference import by_shapes, decide, note
@@ -33,8 +33,9 @@ def input_relations(sequential: Graph, program: RankProgram, given: Given | None
     """
     placements = dict(program.inputs)
     equations: list[Equation] = []
+    drawn = {name for name, what in unknowns(sequential).items() if what.startswith(RANDOM)}
     for pattern, what in (given or {}).items():
-        names = [n for n in sequential.inputs if n == pattern or fnmatchcase(n, pattern)]
+        names = [n for n in sequential.inputs if n == pattern or (n not in drawn and fnmatchcase(n, pattern))]
         if not names and pattern in unread(sequential):
             continue
         if not names:
