@@ -243,6 +243,24 @@ def test_numbers_that_are_drawn_twice_are_not_two_draws() -> None:
     assert "from one state of a generator" in verdict.reason
 
 
+def test_numbers_that_nobody_reads_may_be_any() -> None:
+    """Every rank samples, and takes what the first one sampled."""
+
+    def sampled(x: torch.Tensor) -> dict[str, torch.Tensor]:
+        token = torch.multinomial(torch.softmax(x, -1), 1)
+        if dist.is_initialized():
+            dist.broadcast(token, 0)
+        return {"y": x.gather(1, token)}
+
+    def build(mesh: Any) -> Any:
+        torch.manual_seed(mesh.get_local_rank())
+        return sampled, (torch.zeros(3, 4),)
+
+    whole = rw.capture(sampled, (torch.zeros(3, 4),))
+    verdict = rw.refine(whole, rw.capture_ranks(build, mesh={"tp": 2}), {"x": "Replicate()"})
+    assert verdict.status == "proved"
+
+
 # --- what is stated of draws
 
 

@@ -9,7 +9,13 @@ from zoo.patterns import PATTERNS
 
 OPEN = frozenset({"own count of tokens overwritten by the sum"})
 """Right programs that are not proved yet: a one-hot adds up to one, added up over tokens before it is over experts."""
-FAR = frozenset({"stages clipped by their own norm", "gathered logits in a loss over parts of the vocabulary"})
+FAR = frozenset(
+    {
+        "stages clipped by their own norm",
+        "gathered logits in a loss over parts of the vocabulary",
+        "seed of a loader drawn on one rank",
+    }
+)
 """Wrong programs that are refuted at another line."""
 
 

@@ -13,6 +13,7 @@ from zoo.patterns.megatron import MEGATRON
 from zoo.patterns.megatron_fixes import MEGATRON_FIXES
 from zoo.patterns.megatron_groups import MEGATRON_GROUPS
 from zoo.patterns.pattern import Pattern
+from zoo.patterns.random_numbers import RANDOM_NUMBERS
 from zoo.patterns.timing import TIMING
 from zoo.patterns.torchtitan import TORCHTITAN
 from zoo.patterns.transformers import TRANSFORMERS
@@ -32,5 +33,6 @@ PATTERNS: dict[str, Pattern] = {
     **MEGATRON_FIXES,
     **TRANSFORMERS,
     **DEEPSPEED,
+    **RANDOM_NUMBERS,
 }
 """Every pattern by name."""

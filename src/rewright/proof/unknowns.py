@@ -40,6 +40,7 @@ def questions(sequential: Graph, program: RankProgram) -> Iterator[Question]:
     if scalars:
         yield _zero(shared, scalars)
     yield shared
+    yield from (found for found in (_match(sequential, program, apart=True),) if found != shared)
     for whole, ranks in with_wholes(sequential, program):
         yield _match(whole, ranks)
 
@@ -105,17 +106,24 @@ def _fix(graph: Graph, names: Sequence[str]) -> Graph:
     return replace(graph, nodes=tuple(nodes), inputs=inputs)
 
 
-def _match(sequential: Graph, program: RankProgram) -> Question:
-    """All programs with one name for every unknown."""
+def _match(sequential: Graph, program: RankProgram, *, apart: bool = False) -> Question:
+    """All programs with one name for every unknown.
+
+    With ``apart`` random numbers of several ranks that are not the same are unknowns of their own but for the first.
+    """
     names = {what: name for name, what in unknowns(sequential).items()}
     only: dict[str, tuple[TensorType, str]] = {}
     graphs: list[Graph] = []
+    first: dict[str, str] = {}
     for graph in program.graphs:
         own = unknowns(graph)
         found = counterparts(unknowns(sequential), own)
         table: dict[str, str] = {}
         for name, what in own.items():
             table[name] = found.get(name) or names.get(what) or f"ranks:{name}"
+            if apart and what.startswith(RANDOM) and first.setdefault(table[name], name) != name:
+                table[name] = f"ranks:{name}"
+                only.setdefault(table[name], (graph.nodes[graph.inputs[name]].type, what))
             if name not in found and table[name] not in only:
                 names[what] = table[name]
                 only[table[name]] = graph.nodes[graph.inputs[name]].type, what

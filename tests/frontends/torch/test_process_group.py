@@ -143,6 +143,17 @@ def gathered_functionally(x: torch.Tensor) -> torch.Tensor:
     return functional.all_gather_tensor(x, 0, dist.group.WORLD) * 1
 
 
+def test_a_list_of_all_gather_may_have_several_shapes() -> None:
+    """Rank r gives r + 1 of its rows, as NCCL takes them and Muon relies on it."""
+
+    def function(x: torch.Tensor) -> torch.Tensor:
+        parts = [x.new_empty(rank + 1, 2) for rank in range(WORLD)]
+        dist.all_gather(parts, x[: dist.get_rank() + 1])
+        return torch.cat(parts)
+
+    same(results(function), [np.concatenate([VALUES[rank][: rank + 1] for rank in range(WORLD)])] * WORLD)
+
+
 @pytest.mark.parametrize("route", [gathered_list, gathered_tensor, gathered_functionally])
 def test_every_route_of_all_gather(route: Function) -> None:
     same(results(route), [np.concatenate(VALUES)] * WORLD)

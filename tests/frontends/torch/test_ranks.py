@@ -203,3 +203,16 @@ def test_rank_traces_keep_the_names_of_the_groups() -> None:
     traced = trace_rank(split, Mesh.of({"tp": 2}), 1)
     assert {group.ranks for group in traced.trace.program.groups.values()} == {(0, 1)}
     assert traced.collectives == 1
+
+
+def test_a_program_may_ask_its_mesh_for_a_part_of_it() -> None:
+    def build(mesh: DeviceMesh) -> Any:
+        def step(x: torch.Tensor) -> torch.Tensor:
+            y = x * 2
+            dist.all_reduce(y, group=mesh["tp"].get_group())
+            return y
+
+        return step, (X,)
+
+    program = capture_ranks(build, {"dp": 2, "tp": 2})
+    assert all(any(isinstance(node.op, ops.AllReduce) for node in graph.nodes) for graph in program.graphs)

@@ -285,10 +285,15 @@ class TracedGroup(_ProcessGroup):
 
     @_outermost
     def allgather(self, outputs: list[Tensors], inputs: Tensors, opts: Any = None) -> Handle:
-        """Every list becomes everybody's tensors."""
+        """Every list becomes everybody's tensors, which need not have one shape: each rank knows those of all."""
         for every, given in zip(outputs, inputs, strict=True):
-            for output, part in zip(every, self._gather(given), strict=True):
-                _write(output, part.view(output.shape))
+            sizes = [output.numel() for output in every]
+            if given.numel() != sizes[self._own_rank]:
+                own = tuple(every[self._own_rank].shape)
+                raise CaptureError(f"all_gather of {tuple(given.shape)} into {own}, its place; give it that shape")
+            sent = given if len(set(sizes)) == 1 else _filled(given, max(sizes))
+            for output, part, size in zip(every, self._gather(sent), sizes, strict=True):
+                _write(output, part.reshape(-1)[:size].view(output.shape))
         return Handle(outputs)
 
     def allgather_coalesced(self, outputs: list[Tensors], inputs: Tensors, opts: Any = None) -> Handle:
@@ -412,6 +417,11 @@ class TracedGroup(_ProcessGroup):
     def _gather(self, tensor: torch.Tensor) -> Sequence[torch.Tensor]:
         every = self._call("all_gather_into_tensor", _flat(tensor), self._own_size)
         return every.chunk(self._own_size) if tensor.dim() else every.unbind()
+
+
+def _filled(given: torch.Tensor, size: int) -> torch.Tensor:
+    """The elements of a tensor, with zeros up to a number of elements."""
+    return torch.cat([given.reshape(-1), given.new_zeros(size - given.numel())])
 
 
 @functools.cache

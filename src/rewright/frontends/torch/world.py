@@ -12,7 +12,7 @@ import inspect
 import socket
 import sys
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any, cast
 from unittest import mock
 
@@ -20,6 +20,7 @@ import torch
 import torch.distributed as dist
 import torch.distributed.distributed_c10d as c10d
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
+from torch.utils._python_dispatch import _disable_current_modes  # pyright: ignore[reportPrivateUsage]
 
 from rewright.frontends.aten.context import Communicator
 from rewright.frontends.torch.messages import calling_line
@@ -50,7 +51,10 @@ def own_groups() -> Generator[None]:
         mock.patch.object(c10d, "_new_group_with_tag", _own_new_group()),
         mock.patch.object(c10d, "split_group", _split_group),
         mock.patch.object(dist, "split_group", _split_group),
+        ExitStack() as stack,
     ):
+        for name in _MAKES_MESHES:
+            stack.enter_context(mock.patch.object(DeviceMesh, name, _untraced(getattr(DeviceMesh, name))))
         yield
 
 
@@ -117,6 +121,21 @@ def without_network() -> Generator[None]:
         if refusals:
             raise refusals[0] from None
         raise
+
+
+_MAKES_MESHES = ("__init__", "__getitem__", "_flatten")
+"""Methods of a mesh that compute with numbers of ranks, which no program that is traced has to do with."""
+
+
+def _untraced(method: Callable[..., Any]) -> Callable[..., Any]:
+    """A method of meshes that runs on the numbers of ranks, also inside of a program that is traced."""
+
+    @functools.wraps(method)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        with _disable_current_modes():
+            return method(*args, **kwargs)
+
+    return run
 
 
 def _own_new_group() -> Callable[..., Any]:

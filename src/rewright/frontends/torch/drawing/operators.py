@@ -153,6 +153,16 @@ def _integers_like(
     return found.to(dtype or x.dtype)
 
 
+@DEFINED.define("random_.default")
+def random(x: torch.Tensor, *, generator: Any = None) -> torch.Tensor:
+    """Integers from nought up to the largest that the dtype has, or that it has each of, in place."""
+    if x.is_floating_point():
+        high = int(2 / torch.finfo(x.dtype).eps)
+    else:
+        high = 2 if x.dtype is torch.bool else torch.iinfo(x.dtype).max
+    return _held(x, torch.randint(0, high, list(x.shape), generator=generator, device=x.device))
+
+
 @DEFINED.define("random_.to")
 def random_to(x: torch.Tensor, to: int, *, generator: Any = None) -> torch.Tensor:
     """Integers from nought, below ``to``, in place."""
