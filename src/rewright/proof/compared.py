@@ -17,6 +17,7 @@ from rewright.ir.placement import RankProgram
 from rewright.proof.certificate import Certificate
 from rewright.proof.constants import stands, written_out
 from rewright.proof.drawn import judge_draws
+from rewright.proof.padding import padding_of, told_of, with_padding
 from rewright.proof.rewriting.evidence import Checked
 from rewright.proof.rewriting.replay import narrow_programs
 from rewright.proof.unknowns import Question, questions, unknown_assumptions
@@ -42,11 +43,13 @@ def compared_programs(
     """
     if any(rewriting.before or rewriting.after for rewriting in certificate.rewritings):
         raise Refused("the certificate has rewritings that only one of two implementations has")
-    *others, last = questions(*with_own_memory(sequential, program))
+    padding = padding_of(certificate.blocks, sequential)
+    *others, last = questions(*with_own_memory(*with_padding(sequential, program, padding)))
     for found in _candidates(certificate, others, checked, counts=counts):
         if _is_about(certificate, found):
-            return found
-    return _compare_programs(certificate, last, checked, counts=counts)
+            return replace(found, taken=(*found.taken, *told_of(padding)))
+    found = _compare_programs(certificate, last, checked, counts=counts)
+    return replace(found, taken=(*found.taken, *told_of(padding)))
 
 
 def is_about(

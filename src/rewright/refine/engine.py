@@ -53,6 +53,7 @@ from rewright.refine.relations.narrow import narrow_question
 from rewright.refine.relations.numbered import align_names
 from rewright.refine.relations.numbered import unpaired_notes as told_of
 from rewright.refine.relations.of_one_run import fixed_on_one_side
+from rewright.refine.relations.padding import state_padding
 from rewright.refine.relations.solving import reads
 from rewright.refine.relations.unwritten import made_of_memory
 from rewright.refine.relations.vacuity import judge_content
@@ -163,12 +164,14 @@ def answer(
     deadline = None if budget is None else time.monotonic() + budget
     program = program_of_ranks(distributed)
     _check(sequential, program)
-    sequential, program = with_own_memory(sequential, program)
+    captured = with_own_memory(sequential, program)
+    sequential, program, relations, stated = state_padding(*captured, relations)
     how = suggest, locate, audit, counts, rounds, runs, tell
-    asked = _Asked((sequential, program), relations, expect, budget, deadline, *how)
+    asked = _Asked(captured, relations, expect, budget, deadline, *how)
     verdict: Verdict | None = None
     failed: RewrightError | None = None
-    for question in questions(sequential, program):
+    for one in questions(sequential, program):
+        question = replace(one, assumptions=(*one.assumptions, *stated))
         # For later questions only a proof counts: what is wrong is reported for the first one.
         try:
             found = _answer(question, asked if verdict is None else replace(asked, explain=False))

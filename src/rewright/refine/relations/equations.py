@@ -151,8 +151,10 @@ def _assemble(rank: int, name: str, parts: Mapping[Box, Value], program: RankPro
                 joined.append(_assemble_row(rank, name, row, axis, program))
                 position = stop
             if position != size:
+                box = ", ".join(f"{position}:{size}" if place == axis else ":" for place in range(len(shape)))
                 raise RewrightError(
-                    f"the equations say nothing about {name}@{rank} from {position} of axis {axis} on; add that part"
+                    f"the equations say nothing about {name}@{rank} from {position} of axis {axis} on; add that part, "
+                    f'or, of padding, say "{name}@{rank}[{box}]" = "any"'
                 )
             return concatenate(joined, axis)
     return next(iter(parts.values()))
