@@ -76,6 +76,7 @@ class _Writer:
         """Numbers of values in the certificate, by their number in the engine."""
         self._names: dict[int, int] = {}
         self._left = _SECONDS_FOR_COMPUTED
+        self._read: dict[int, frozenset[int]] = {}
 
     def write(self, relations: Relations, asked: Open | None) -> Certificate:
         given = [*self._given(SEQUENTIAL, self._sequential)]
@@ -195,11 +196,26 @@ class _Writer:
         for lookup, node in enumerate(graph.nodes):
             if not isinstance(node.op, ops.Gather | ops.DynamicSlice):
                 continue
+            if position is not None and position not in self._read_at(lookup):
+                continue
             for place in dict.fromkeys(_places(window, shapes, node.type.shape)):
                 fact = RangeFact(term, allowed, lookup, window, place)
                 if self._follows(fact, terms, known, is_input=position is not None):
                     return fact
         return None
+
+    def _read_at(self, lookup: int) -> frozenset[int]:
+        """What the indices of a look-up are made of, but for what is made of floats on the way."""
+        if lookup not in self._read:
+            nodes, (_, *stack) = self._sequential.nodes, self._sequential.nodes[lookup].operands
+            seen = set(stack)
+            while stack:
+                for operand in nodes[stack.pop()].operands:
+                    if operand not in seen and not nodes[operand].type.dtype.is_float:
+                        seen.add(operand)
+                        stack.append(operand)
+            self._read[lookup] = frozenset(seen)
+        return self._read[lookup]
 
     def _follows(
         self, fact: RangeFact, terms: Sequence[Definition], known: Sequence[RangeFact], *, is_input: bool
