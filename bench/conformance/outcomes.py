@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -13,11 +14,17 @@ import rewright as rw
 from bench.conformance.choices import valid_choice
 from bench.conformance.samples import Case
 from rewright import ops
+from rewright.frontends.torch.drawing.generators import Generators
+from rewright.frontends.torch.drawing.replaying import Replaying
 from rewright.frontends.torch.names import result_names
+from rewright.interp.drawn import random_numbers
 from rewright.interp.program import run
 from rewright.ir.errors import CaptureError, RewrightError, UnsupportedOperator
+from rewright.ir.unknowns import unknowns
 from rewright.ops.base import Real
 
+Numbers = dict[str, np.ndarray]
+Results = dict[str, np.ndarray]
 Kind = Literal["equal", "rounded", "guarded", "refused", "differs", "foreign", "skipped"]
 TOLERANCES = {
     torch.float64: (1e-7, 1e-9),
@@ -55,36 +62,50 @@ def outcome(case: Case) -> Outcome:
         if not wanted:
             return Outcome("skipped", "gives no tensor")
         try:
-            found = _captured(case)
+            numbers = _drawn(case)
+            found = _captured(case, numbers)
+            wanted = _eager(case, case.tensors(), numbers) if numbers else wanted
         except (CaptureError, UnsupportedOperator) as error:
             return Outcome("refused", str(error))
         except Exception as error:
             return Outcome("foreign", f"{type(error).__name__}: {_sentence(error)}")
-        return _compared(case, wanted, found)
+        return _compared(case, wanted, found, numbers)
 
 
-def _compared(case: Case, wanted: dict[str, torch.Tensor], found: dict[str, np.ndarray]) -> Outcome:
+def _drawn(case: Case) -> Numbers:
+    """Numbers for what a program draws, which both sides are given."""
+    graph = rw.capture(case.program, (case.tensors(),), validate=False)
+    generator = np.random.default_rng(0)
+    found: Numbers = {}
+    for name, what in unknowns(graph).items():
+        shape = tuple(int(str(n)) for n in graph.nodes[graph.inputs[name]].type.shape)
+        value = random_numbers(what, shape, generator, (), edges=False)
+        found[name] = generator.standard_normal(shape) if value is None else np.asarray(value)
+    return found
+
+
+def _compared(case: Case, wanted: dict[str, torch.Tensor], found: dict[str, np.ndarray], numbers: Numbers) -> Outcome:
     difference = _difference(case, wanted, found)
     if not difference:
         return Outcome("equal")
     if case.dtype in (torch.float32, torch.bfloat16):
         try:
-            wide = _eager(case, case.wide())
+            wide = _eager(case, case.wide(), numbers)
         except Exception:
             return Outcome("differs", difference)
         if not _difference(case, wide, found, exact=True):
             return Outcome("rounded", difference)
     try:
-        return Outcome(_excused(case, wanted, found), difference)
+        return Outcome(_excused(case, wanted, found, numbers), difference)
     except Exception as error:
         return Outcome("foreign", f"{type(error).__name__}: {_sentence(error)}")
 
 
-def _excused(case: Case, wanted: dict[str, torch.Tensor], found: dict[str, np.ndarray]) -> Kind:
+def _excused(case: Case, wanted: dict[str, torch.Tensor], found: dict[str, np.ndarray], numbers: Numbers) -> Kind:
     """Whether integers are those of single precision, or what has no number has PyTorch's where it is guarded."""
-    if not case.dtype.is_floating_point and not _difference(case, wanted, _captured(case, real=np.float32)):
+    if not case.dtype.is_floating_point and not _difference(case, wanted, _captured(case, numbers, real=np.float32)):
         return "rounded"
-    guarded = _captured(case, guards_queries=True)
+    guarded = _captured(case, numbers, guards_queries=True)
     known = {name: np.where(_is_undefined(value), guarded[name], value) for name, value in found.items()}
     return "differs" if _difference(case, wanted, known) else "guarded"
 
@@ -94,10 +115,13 @@ def _is_undefined(value: np.ndarray) -> np.ndarray:
     return np.isnan(value) if value.dtype.kind == "f" else np.zeros(value.shape, np.bool_)
 
 
-def _eager(case: Case, tensors: list[torch.Tensor]) -> dict[str, torch.Tensor]:
+def _eager(case: Case, tensors: list[torch.Tensor], numbers: Numbers | None = None) -> dict[str, torch.Tensor]:
     torch.manual_seed(0)
     versions = [x._version for x in tensors]
-    results = dict(result_names(case.program(tensors)))
+    given = {name: torch.from_numpy(value) for name, value in (numbers or {}).items()}
+    generators = Generators()
+    with generators, Replaying(generators, given) if given else nullcontext():
+        results = dict(result_names(case.program(tensors)))
     for place, tensor in enumerate(tensors):
         if tensor.grad is not None:
             results[f"grad:tensors.{place}"] = tensor.grad
@@ -106,13 +130,15 @@ def _eager(case: Case, tensors: list[torch.Tensor]) -> dict[str, torch.Tensor]:
     return results
 
 
-def _captured(case: Case, *, guards_queries: bool = False, real: Real = np.float64) -> dict[str, np.ndarray]:
+def _captured(
+    case: Case, numbers: Numbers, *, guards_queries: bool = False, real: Real = np.float64
+) -> dict[str, np.ndarray]:
     graph = rw.capture(case.program, (case.tensors(),), validate=False, guards_queries=guards_queries)
     names = [node.op.label for node in graph.nodes if isinstance(node.op, ops.Input)]
     for node in graph.nodes:
         if isinstance(node.op, ops.CustomCall):
             raise UnsupportedOperator("memory that nothing was written to has no value")
-    given = {f"tensors.{i}": _array(x) for i, x in enumerate(case.given)}
+    given = numbers | {f"tensors.{i}": _array(x) for i, x in enumerate(case.given)}
     try:
         return run(graph, {name: given[name] for name in names if name in given}, real)
     except RewrightError as error:

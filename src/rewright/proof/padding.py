@@ -38,9 +38,9 @@ def told_of(padding: Iterable[Padding]) -> tuple[str, ...]:
 
 
 def padding_of(blocks: Iterable[Block], sequential: Graph) -> list[Padding]:
-    """The blocks of a certificate that are about no tensor of the sequential program."""
-    found = (Padding(b.rank, b.held, tuple((start, start + n) for start, n in b.box)) for b in blocks)
-    return [one for one, block in zip(found, blocks, strict=True) if block.name not in sequential.inputs]
+    """The blocks of a certificate that are about no tensor of the sequential program, and are called so."""
+    found = {b.name: Padding(b.rank, b.held, tuple((start, start + n) for start, n in b.box)) for b in blocks}
+    return [one for name, one in found.items() if name not in sequential.inputs and name == one.name]
 
 
 def with_padding(sequential: Graph, program: RankProgram, padding: Sequence[Padding]) -> tuple[Graph, RankProgram]:

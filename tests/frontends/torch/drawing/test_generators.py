@@ -123,3 +123,17 @@ def test_what_other_generators_gave_is_said() -> None:
     graph = captured(lambda x: x * random.random())
     assert "drawn from the generator of Python" in graph.metadata["assumptions"]
     assert "assumptions" not in captured(lambda x: x * 2).metadata
+
+
+def test_a_program_that_sets_a_seed_leaves_the_state_as_it_was() -> None:
+    torch.manual_seed(42)
+    before = torch.get_rng_state()
+
+    def program(x: torch.Tensor) -> torch.Tensor:
+        torch.manual_seed(42)
+        return x + torch.rand(3)
+
+    first, again = (draws(captured(program))[0] for _ in range(2))
+    assert first == again
+    assert first.before.startswith("seed ")
+    assert torch.equal(before, torch.get_rng_state())

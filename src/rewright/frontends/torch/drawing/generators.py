@@ -49,8 +49,13 @@ class Generators:
 
     def __enter__(self) -> Generators:
         """Begin: the default generator is in the state that its program finds it in."""
+        generator: Any = torch.default_generator
+        if self._moves:
+            self._keep(generator)
         if not self._seeded:
-            self._names[_state(torch.default_generator)] = START
+            if self._moves:  # no seed makes this state
+                self._move(generator, digest_of(START))
+            self._names[_state(generator)] = START
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -63,7 +68,7 @@ class Generators:
         """What a call gives that draws from a generator, the default one of a device for None, and which draw it is."""
         chosen = generator if generator is not None else _default(device)
         if self._moves:
-            self._first.setdefault(id(chosen), (chosen, chosen.get_state()))
+            self._keep(chosen)
         before = self._name(chosen)
         result = run()
         shape = tuple(result.shape)  # numbers are real ones, whatever they are rounded to
@@ -75,6 +80,11 @@ class Generators:
             self._move(chosen, after)
         self._names[_state(chosen)] = after
         return result, Draw(kind, before, value, after)
+
+    def _keep(self, generator: Any) -> None:
+        """Remember the state of a generator, to which it goes back at the end."""
+        if id(generator) not in self._first:
+            self._first[id(generator)] = generator, generator.get_state()
 
     def _name(self, generator: Any) -> str:
         """The name of the state that a generator is in; one that is not known was set by a seed."""
