@@ -54,13 +54,16 @@ def test_known_seeds_decide() -> None:
 
 def test_unknown_states_become_a_condition() -> None:
     own = stream(START, "x", "y")
-    begin = "generators whose seed the program does not set begin in"
+    begin, also = (
+        "generators whose seed the program does not set begin in",
+        "; PyTorch begins every process in another one",
+    )
     assert judged([own, own], {"dp": 2}, "Shard(0)") == ([], [f"{begin} different states on all ranks"])
-    assert judged([own, own], {"tp": 2}, "Replicate()") == ([], [f"{begin} the same state on all ranks"])
+    assert judged([own, own], {"tp": 2}, "Replicate()") == ([], [f"{begin} the same state on all ranks{also}"])
     found = judged([own] * 4, {"dp": 2, "tp": 2}, "Shard(0)", "Replicate()")
-    assert found == ([], [f"{begin} the same state along tp, and in different ones along dp"])
+    assert found == ([], [f"{begin} the same state along tp, and in different ones along dp{also}"])
     found = judged([own] * 4, {"dp": 2, "tp": 2}, "Replicate()", "Shard(1)")
-    assert found == ([], [f"{begin} the same state along dp, and in different ones along tp"])
+    assert found == ([], [f"{begin} the same state along dp, and in different ones along tp{also}"])
 
 
 def test_parts_of_one_stream_need_no_condition() -> None:

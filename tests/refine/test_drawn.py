@@ -77,8 +77,8 @@ def conditions(verdict: rw.Verdict) -> list[str]:
 def test_split_parts_differ_and_copies_agree(seeds: tuple[int, int] | None) -> None:
     verdict = rw.refine(whole(), tensor_parallel((1, 2), seeds), HELD)
     assert verdict.status == "proved"
-    begin = "generators whose seed the program does not set begin in the same state on all ranks"
-    assert conditions(verdict) == ([begin] if seeds is None else [])
+    begin = "generators whose seed the program does not set begin in the same state on all ranks; PyTorch"
+    assert [text.startswith(begin) for text in conditions(verdict)] == ([True] if seeds is None else [])
 
 
 @pytest.mark.parametrize(

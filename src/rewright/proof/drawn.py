@@ -184,7 +184,8 @@ class _Streams:
             how = f"in the same state along {' and '.join(alike)}, and in different ones along {' and '.join(others)}"
         else:
             how = f"in the same state within each of {', '.join(str(group) for group in groups)}, and in different ones"
-        return (f"generators whose seed the program does not set begin {how}",)
+        also = "; PyTorch begins every process in another one" if "same state" in how else ""
+        return (f"generators whose seed the program does not set begin {how}{also}",)
 
 
 def _along(mesh: Mesh, name: str, classes: Mapping[int, int]) -> list[tuple[int, int]]:
