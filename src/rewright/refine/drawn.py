@@ -22,8 +22,9 @@ from rewright.proof.drawn import Fault, Held
 from rewright.refine.case import Case
 from rewright.refine.running import compare
 from rewright.refine.twin.twin import Twin
-from rewright.refine.verdict import Finding
+from rewright.refine.verdict import Finding, Verdict
 
+_KIND = "random_numbers"
 _TRIED = 16
 """Elements of which it is asked whether two ranks read their own numbers for them."""
 _MOST_LEVELS = 6
@@ -59,6 +60,11 @@ def judge_faults(case: Case, faults: Sequence[Fault]) -> Misdrawn:
     return Misdrawn(tuple(_finding(case, group[0]) for group in places.values()))
 
 
+def is_misdrawn(verdict: Verdict) -> bool:
+    """Whether programs were refuted that are equal but for which random numbers are the same."""
+    return verdict.status == "refuted" and {finding.kind for finding in verdict.findings} == {_KIND}
+
+
 def _finding(case: Case, fault: Fault) -> Finding:
     one, other = fault.one, fault.other
     where = _span(case.program, other)
@@ -79,7 +85,7 @@ def _finding(case: Case, fault: Fault) -> Finding:
         )
     sequential = case.sequential
     span = sequential.nodes[sequential.inputs[one.name]].span if one.name in sequential.inputs else None
-    return Finding("random_numbers", message, span, where, _text(case, one.name), "", None, None)
+    return Finding(_KIND, message, span, where, _text(case, one.name), "", None, None)
 
 
 def unrelated_draw(case: Case) -> str:
@@ -106,11 +112,11 @@ def findings_of_draws(case: Case) -> tuple[Finding, ...]:
     for name in alone:
         span = case.sequential.nodes[case.sequential.inputs[name]].span
         message = "no rank draws the random numbers that the sequential program draws here"
-        found[False, span] = Finding("random_numbers", message, span, None, "", "", None, None)
+        found[False, span] = Finding(_KIND, message, span, None, "", "", None, None)
     for name in extra:
         graph = of_ranks[name]
         span = graph.nodes[graph.inputs[name]].span
-        found[True, span] = Finding("random_numbers", _EXTRA, None, span, "", "", None, None)
+        found[True, span] = Finding(_KIND, _EXTRA, None, span, "", "", None, None)
     return tuple(found.values())
 
 

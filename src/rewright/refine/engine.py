@@ -38,6 +38,7 @@ from rewright.refine.drawn import (
     draw_again,
     draws_numbers,
     findings_of_draws,
+    is_misdrawn,
     judge_faults,
     unrelated_draw,
 )
@@ -178,7 +179,7 @@ def answer(
         except RewrightError as error:
             failed = failed or error
             continue
-        if verdict is None or found.status == "proved":
+        if verdict is None or found.status == "proved" or (verdict.status == "unknown" and is_misdrawn(found)):
             verdict = found
         if found.status == "proved":
             break

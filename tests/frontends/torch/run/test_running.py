@@ -250,3 +250,9 @@ def test_what_an_operator_only_reads_is_not_written_by_it() -> None:
     graph = rw.capture(program, (torch.randn(4, 3), torch.zeros(3)), run=True)
     assert "the integers computed at" in graph.metadata["assumptions"]
     assert "looks at" not in graph.metadata["assumptions"]
+
+
+def test_one_tensor_under_two_names_is_refused() -> None:
+    x = torch.ones(3)
+    with pytest.raises(CaptureError, match="'x' and 'y' are one tensor"):
+        rw.capture(lambda x, y: x + 2 * y, (x, x), run=True)

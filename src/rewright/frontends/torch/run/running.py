@@ -109,6 +109,11 @@ class Running(Tracing):
             inner = local(value)
             if isinstance(inner, FakeTensor) or inner.is_meta:
                 raise CaptureError(f"{name!r} has no values, and the program runs for real; build it on the CPU, tiny")
+        first: dict[int, str] = {}
+        for name, value in self.given.items():
+            other = first.setdefault(id(value), name)
+            if other != name:
+                raise CaptureError(f"{other!r} and {name!r} are one tensor, and a run cannot tell them; pass a copy")
 
 
 def _is_same(one: torch.Tensor, other: torch.Tensor) -> bool:
