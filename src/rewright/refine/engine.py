@@ -42,6 +42,7 @@ from rewright.refine.drawn import (
     judge_faults,
     unrelated_draw,
 )
+from rewright.refine.findings.messages import with_unread
 from rewright.refine.findings.rounds import findings, findings_by_values
 from rewright.refine.objections import Run, challenge_verdict
 from rewright.refine.proof import Proof
@@ -498,7 +499,7 @@ def _after_failure(case: Case, values: _Values, proof: Proof, asked: _Asked, tol
     told.stats.seconds["explain"] = time.perf_counter() - started
     status: Status = "refuted" if twin.agrees is False else "unknown"
     if status == "refuted":
-        reason = _reason_of(case, proof, ran)
+        reason, found = _reason_of(case, proof, ran), with_unread(case, found)
     else:
         reason = f"{_said_of(proof.failed, proof, 'not related')}; {twin.reason}"
     about = told.assumptions, _relate(proof, ran), found, (*told.notes, *more), told.stats, reason
