@@ -197,6 +197,8 @@ def _bias_after(graph: Graph, node: Node) -> Iterator[NamedReplacement]:
 
 def _after(graph: Graph, node: Node) -> str:
     """Where a node's result is there to be changed: after its line, or inside of it where that line reads it."""
+    if isinstance(node.op, ops.Input):
+        return f"on {node.op.label}, before anything reads it"
     end = node.span.file, node.span.line
     readers = (n for n in graph.nodes if any(graph.nodes[operand] is node for operand in n.operands))
     is_inside = any((reader.span.file, reader.span.line) == end for reader in readers)
