@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import linecache
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,8 +16,12 @@ from torch import nn
 from torch.utils.checkpoint import checkpoint
 
 import rewright as rw
+from rewright import ops
+from rewright.ir.draws import DRAWS, draws
+from rewright.ir.errors import Refused
 from rewright.ir.graph import Graph
 from rewright.ir.placement import RankProgram
+from rewright.proof.checker import audit
 
 Build = Callable[[Any], Any]
 HELD = {"up.weight": "Shard(0)", "down.weight": "Shard(1)", "x": "Replicate()"}
@@ -277,3 +283,36 @@ def test_equations_of_draws_do_not_make_them_equal() -> None:
     verdict = rw.refine(whole(), program, {**HELD, **stated})
     assert verdict.status == "unknown"
     assert "not placed" in verdict.reason
+
+
+def test_a_certificate_has_to_say_what_it_takes_of_seeds() -> None:
+    sequential, program = whole(), tensor_parallel((1, 2))
+    found = rw.refine(sequential, program, HELD, audit=True).certificate
+    assert found is not None
+    for about in ("generators whose seed", "random numbers of the ranks"):
+        assert any(text.startswith(about) for text in found.assumptions)
+        silent = replace(found, assumptions=tuple(t for t in found.assumptions if not t.startswith(about)))
+        with pytest.raises(Refused, match=about):
+            audit(silent, sequential, program)
+
+
+def test_a_certificate_for_other_seeds_is_refused() -> None:
+    """Names of inputs say which numbers they are; who writes them down otherwise has other draws beside them."""
+    sequential, right = whole(), tensor_parallel((1, 2))
+    found = rw.refine(sequential, right, HELD, audit=True).certificate
+    assert found is not None
+    first, second = right.graphs
+    alike = json.loads(first.metadata[DRAWS])
+    renamed = {draw.name: own.name for draw, own in zip(draws(second), draws(first), strict=True)}
+    nodes = [
+        replace(node, op=ops.Input(renamed.get(node.op.label, node.op.label), node.type))
+        if isinstance(node.op, ops.Input)
+        else node
+        for node in second.nodes
+    ]
+    inputs = {renamed.get(name, name): place for name, place in second.inputs.items()}
+    notes = {key: text for key, text in second.metadata.items() if not key.startswith("unknown:")}
+    notes |= {f"unknown:{name}": first.metadata[f"unknown:{name}"] for name in renamed.values()}
+    same = replace(second, nodes=tuple(nodes), inputs=inputs, metadata=notes | {DRAWS: json.dumps(alike)})
+    with pytest.raises(Refused):
+        audit(found, sequential, replace(right, graphs=(first, same)))
