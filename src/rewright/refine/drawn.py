@@ -43,17 +43,14 @@ def judge_faults(case: Case, faults: Sequence[Fault]) -> Misdrawn:
     loose = next((fault for fault in faults if fault.kind == "unplaced"), None)
     if loose is not None:
         return Misdrawn(unknown=str(loose))
-    known = [fault for fault in faults if fault.kind == "agree"]
-    open_ones = [fault for fault in faults if fault.kind == "overlap"]
+    used = _Uses.of(case)
+    alike = [fault for fault in faults if fault.kind == "agree"]
+    known = alike if used is None or not alike or used.reads_each(alike[0]) else []
     differing = [fault for fault in faults if fault.kind == "differ"]
-    if differing:
-        used = _Uses.of(case)
-        if used is not None and used.reads_both(differing[0]):
-            known = [*differing, *known]
-        else:
-            open_ones = [*differing, *open_ones]
+    if differing and used is not None and used.reads_both(differing[0]):
+        known = [*differing, *known]
     if not known:
-        return Misdrawn(unknown=str(open_ones[0]))
+        return Misdrawn(unknown=str(next((f for f in faults if f.kind != "agree"), faults[0])))
     places: dict[tuple[str, str, str], list[Fault]] = {}
     for fault in known:
         places.setdefault((fault.kind, fault.one.draw.place, fault.other.draw.place), []).append(fault)
@@ -156,9 +153,17 @@ class _Uses:
     def reads_both(self, fault: Fault) -> bool:
         """Whether, for some element, what both ranks draw makes a difference."""
         name, ranks = fault.one.name, (fault.one.rank, fault.other.rank)
-        size = self.held[ranks[0]][name].size
-        chosen = np.random.default_rng(0).permutation(size)[:_TRIED]
-        return any(all(self._depends(rank, name, int(place)) for rank in ranks) for place in chosen)
+        return any(all(self._depends(rank, name, place) for rank in ranks) for place in self._places(fault.one))
+
+    def reads_each(self, fault: Fault) -> bool:
+        """Whether what each of two draws gives makes a difference."""
+        pairs = ((held, self._places(held)) for held in (fault.one, fault.other))
+        return all(any(self._depends(held.rank, held.name, place) for place in places) for held, places in pairs)
+
+    def _places(self, held: Held) -> list[int]:
+        """Some elements of a draw."""
+        size = self.held[held.rank][held.name].size
+        return np.random.default_rng(0).permutation(size)[:_TRIED].tolist()
 
     def _depends(self, rank: int, name: str, place: int) -> bool:
         value = self.held[rank][name].copy()
