@@ -54,13 +54,18 @@ def drawn(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Drawn | 
 
 
 def _uniform(x: torch.Tensor, generator: Any, shape: Sequence[int] | None = None) -> torch.Tensor:
-    """Numbers from nought to one, one for each element; in single precision whatever the tensor holds."""
+    """Numbers from nought to one, one for each element; see ``_wide`` for their dtype."""
     sizes = list(x.shape if shape is None else shape)
-    return torch.rand(sizes, generator=generator, dtype=torch.float32, device=x.device)
+    return torch.rand(sizes, generator=generator, dtype=_wide(x), device=x.device)
 
 
 def _normal(x: torch.Tensor, generator: Any) -> torch.Tensor:
-    return torch.randn(list(x.shape), generator=generator, dtype=torch.float32, device=x.device)
+    return torch.randn(list(x.shape), generator=generator, dtype=_wide(x), device=x.device)
+
+
+def _wide(x: torch.Tensor) -> torch.dtype:
+    """Single precision for what has less, and for integers: a definition computes with what it draws."""
+    return torch.float64 if x.dtype is torch.float64 else torch.float32
 
 
 def _held(x: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
