@@ -169,6 +169,9 @@ def _judge(
         if verdict.status != "proved" or again.status == "proved":
             return again
         verdict = replace(verdict, status="unknown", reason=ready.wraps, certify=None)
+    fault = fault_of_draws(left, named, weights)
+    if fault and verdict.status == "proved":
+        verdict = replace(verdict, status="unknown", reason=fault, certify=None)
     verdict = _certified(verdict, _Captured(left, captured, weights, ready, stages, steps), how.audit)
     verdict, twin = _told_apart(verdict, pair)
     verdict = _with_findings(verdict, pair, twin, ready, swept, prover if how.explain else None)
@@ -176,15 +179,12 @@ def _judge(
     doubt = doubt or _show(verdict, ready, pair)
     if doubt:
         verdict = replace(verdict, status="unknown", reason=doubt, findings=(), certify=None)
-    fault = fault_of_draws(left, named, weights)
-    if fault and verdict.status == "proved":
-        verdict = replace(verdict, status="unknown", reason=fault, certify=None)
     if apart and verdict.status == "proved":
         verdict = replace(verdict, status="unknown", reason=_APART.format(apart[0]), certify=None)
     if verdict.status == "proved" and ready.violated:
         reason = f"the programs are equal only under a condition that no input meets: {ready.violated}"
         verdict = replace(verdict, status="unknown", reason=reason, certify=None)
-    if verdict.status == "proved" or (verdict.status == "unknown" and not doubt and not apart):
+    if verdict.status == "proved" or (verdict.status == "unknown" and not (doubt or apart or fault)):
         verdict = _run(verdict, pair, _Captured(left, captured, weights, ready, (), steps), values)
     if GUESSED in weights.guessed and verdict.status == "refuted":
         reason = f"values differ where {GUESSED}: it is not known which are which"

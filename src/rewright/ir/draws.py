@@ -60,6 +60,14 @@ def draws(graph: Graph) -> tuple[Draw, ...]:
     return tuple(Draw(*map(str, line)) for line in lines)
 
 
+def beginnings(found: Iterable[Draw]) -> dict[str, str]:
+    """By the state that a draw leaves behind the one that its stream began in: ``start``, or a seed's."""
+    roots: dict[str, str] = {}
+    for draw in found:
+        roots.setdefault(draw.after, roots.get(draw.before, draw.before))
+    return roots
+
+
 def text_of(found: Iterable[Draw]) -> str:
     """Draws as they are kept in metadata."""
     return json.dumps([[draw.kind, draw.before, draw.value, draw.after, draw.place] for draw in found])

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-from rewright.ir.draws import START, Draw, draws
+from rewright.ir.draws import START, Draw, beginnings, draws
 from rewright.ir.graph import Graph
 from rewright.ir.placement import Mesh, Placement, RankProgram
 from rewright.ir.unknowns import DRAWN
@@ -107,11 +107,7 @@ class _Streams:
     @cached_property
     def _roots(self) -> dict[str, str]:
         """By the state that a draw leaves behind the one that its stream began in."""
-        found: dict[str, str] = {}
-        for graph in self.graphs:
-            for draw in draws(graph):
-                found.setdefault(draw.after, found.get(draw.before, draw.before))
-        return found
+        return beginnings(draw for graph in self.graphs for draw in draws(graph))
 
     def _begun(self, draw: Draw) -> str:
         return self._roots.get(draw.before, draw.before)

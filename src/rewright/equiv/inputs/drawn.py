@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from rewright.equiv.inputs.weights import Definition, WeightMap, inputs_read
+from rewright.ir.draws import START, beginnings, draws
 from rewright.ir.graph import Graph
 from rewright.ir.placement import RankProgram
 from rewright.ir.unknowns import RANDOM, unknowns
@@ -64,9 +65,25 @@ def fault_of_draws(left: Graph, right: RankProgram, weights: WeightMap) -> str:
         related = [table.get(name, name) for name in own if name in table or name in mine]
         if len(set(related)) < len(related) or not all(mine.get(text, "").startswith(RANDOM) for text in related):
             return "the weight map does not relate the draws of the right program to as many of the left one"
+        seeded = _seeded(left) | _seeded(graph)
+        apart = [(name, text) for name, text in table.items() if name != text and not seeded.isdisjoint((name, text))]
+        for name, text in apart[:1]:
+            places = f"{_place(left, text)} and the right one at {_place(graph, name)}"
+            return f"the left program draws at {places} from different states, and a seed that a program sets fixes one"
     drawn = {name for name, what in mine.items() if what.startswith(RANDOM)}
     made = [d for d in weights.of("left") if d.name in drawn]
     return f"the weight map makes random numbers of {made[0].text}" if made else ""
+
+
+def _place(graph: Graph, name: str) -> str:
+    return next(draw.place for draw in draws(graph) if draw.name == name)
+
+
+def _seeded(graph: Graph) -> set[str]:
+    """The draws of a stream that the program sets the seed of."""
+    found = draws(graph)
+    roots = beginnings(found)
+    return {draw.name for draw in found if roots[draw.after] != START}
 
 
 __all__ = ["GUESSED", "fault_of_draws", "relate_draws"]
