@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from rewright.ir.unknowns import RANDOM
+from rewright.ir.unknowns import kind_of_draw
 from rewright.ops.base import Array
 
 _EDGE = 2.0**-20
@@ -19,7 +19,7 @@ def random_numbers(
 
     With ``edges`` those about as large as constants of the programs are among them, and the ends of the range.
     """
-    kind, *limits = what.removeprefix(RANDOM).partition(" at ")[0].split(" ")
+    kind, *limits = kind_of_draw(what)
     if kind == "permutation" and len(shape) == 1:
         return generator.permutation(shape[0])
     if kind == "integers":

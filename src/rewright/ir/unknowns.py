@@ -21,6 +21,17 @@ def unknowns(graph: Graph) -> dict[str, str]:
     return {name: graph.metadata[UNKNOWN + name] for name in graph.inputs if UNKNOWN + name in graph.metadata}
 
 
+def what_and_place(text: str) -> tuple[str, str]:
+    """What an unknown stands for and where it is, without its number among the others there."""
+    what, _, place = text.rpartition(" #")[0].partition(" at ")
+    return what, place
+
+
+def kind_of_draw(text: str) -> list[str]:
+    """What an unknown draws, and from where to where if these are integers; what it is, if it draws nothing."""
+    return text.removeprefix(RANDOM).partition(" at ")[0].split(" ")
+
+
 def unread(graph: Graph) -> frozenset[str]:
     """Names of unknowns that nothing reads."""
     return frozenset(graph.metadata.get(UNREAD, "").split("\n")) - {""}

@@ -10,7 +10,7 @@ from rewright import ops
 from rewright.ir.graph import Graph, Node
 from rewright.ir.placement import Placement, RankProgram
 from rewright.ir.types import TensorType
-from rewright.ir.unknowns import DRAWN, RANDOM, UNKNOWN, unknowns
+from rewright.ir.unknowns import DRAWN, RANDOM, UNKNOWN, unknowns, what_and_place
 from rewright.proof.microbatches import with_wholes
 
 _MOST_SHOWN = 8
@@ -164,7 +164,7 @@ def _level(what: str, level: int) -> str:
         return what
     if level == 1:
         return _LINE.sub(" ", what)
-    kind, _, place = what.rpartition(" #")[0].partition(" at ")
+    kind, place = what_and_place(what)
     if level == 3:
         return kind if kind.startswith(RANDOM) else what
     file, _, rest = place.partition(":")

@@ -16,7 +16,7 @@ from rewright.interp.ranks import run_ranks
 from rewright.ir.graph import Graph
 from rewright.ir.placement import RankProgram
 from rewright.ir.types import SourceSpan
-from rewright.ir.unknowns import DRAWN, RANDOM, unknowns
+from rewright.ir.unknowns import DRAWN, RANDOM, kind_of_draw, unknowns
 from rewright.ops.base import Array
 from rewright.proof.drawn import Fault, Held
 from rewright.refine.case import Case
@@ -221,7 +221,7 @@ def _levels(case: Case) -> Iterator[Mapping[str, Array]]:
 
 
 def _constant(what: str, graph: Graph, name: str, level: float) -> Array:
-    kind, *limits = what.removeprefix(RANDOM).partition(" at ")[0].split(" ")
+    kind, *limits = kind_of_draw(what)
     shape = tuple(int(str(n)) for n in graph.nodes[graph.inputs[name]].type.shape)
     if kind == "permutation":
         return np.arange(shape[0])

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 import torch
 
 import rewright as rw
 from rewright.equiv.engine import Equivalence
+from rewright.ir.unknowns import UNKNOWN, unknowns
 
 Program = Callable[[torch.Tensor], torch.Tensor]
 X = torch.zeros(4, 6)
@@ -69,3 +71,10 @@ def test_a_draw_of_one_program_is_not_two_of_the_other() -> None:
         return x * torch.rand(4, 6) + x * torch.rand(4, 6)
 
     assert compared(twice, once).status == "unknown"
+
+
+def test_numbers_without_a_stream_are_not_those_of_a_seed() -> None:
+    """Programs of other doors say what they draw and where, and not from which state."""
+    left = rw.capture(uniform, (X,))
+    left = replace(left, metadata={UNKNOWN + name: what for name, what in unknowns(left).items()})
+    assert rw.equiv(left, rw.capture(seeded(1), (X,))).status == "unknown"

@@ -12,7 +12,7 @@ from rewright.equiv.inputs.weights import Definition, WeightMap, inputs_read
 from rewright.ir.draws import START, beginnings, draws
 from rewright.ir.graph import Graph
 from rewright.ir.placement import RankProgram
-from rewright.ir.unknowns import RANDOM, unknowns
+from rewright.ir.unknowns import RANDOM, unknowns, what_and_place
 from rewright.proof.drawn import judge_draws
 from rewright.proof.unknowns import counterparts
 
@@ -68,15 +68,11 @@ def fault_of_draws(left: Graph, right: RankProgram, weights: WeightMap) -> str:
         seeded = _seeded(left) | _seeded(graph)
         apart = [(name, text) for name, text in table.items() if name != text and not seeded.isdisjoint((name, text))]
         for name, text in apart[:1]:
-            places = f"{_place(left, text)} and the right one at {_place(graph, name)}"
+            places = f"{what_and_place(mine[text])[1]} and the right one at {what_and_place(own[name])[1]}"
             return f"the left program draws at {places} from different states, and a seed that a program sets fixes one"
     drawn = {name for name, what in mine.items() if what.startswith(RANDOM)}
     made = [d for d in weights.of("left") if d.name in drawn]
     return f"the weight map makes random numbers of {made[0].text}" if made else ""
-
-
-def _place(graph: Graph, name: str) -> str:
-    return next(draw.place for draw in draws(graph) if draw.name == name)
 
 
 def _seeded(graph: Graph) -> set[str]:
