@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from rewright.optimize.kernel import Kernel, Running, Store, Sweep
@@ -155,8 +155,16 @@ def phases(sweep: Sweep, kernel: Kernel) -> list[list[Running]]:
     return found or [[]]
 
 
-def overlap(earlier: Sequence[Expression], later: Sequence[Expression], worth: Mapping[int, bool]) -> list[Expression]:
-    """The largest parts of later values that earlier ones compute anyway and that are worth a place in memory."""
+def overlap(
+    earlier: Sequence[Expression],
+    later: Sequence[Expression],
+    worth: Mapping[int, bool],
+    stored: Container[int] = (),
+) -> list[Expression]:
+    """The largest parts of later values that earlier ones compute anyway and that are worth a place in memory.
+
+    The values whose numbers are ``stored`` have a place already.
+    """
     available = {e.number for e in walk(*earlier)}
     found: dict[int, Expression] = {}
     seen: set[int] = set()
@@ -166,6 +174,8 @@ def overlap(earlier: Sequence[Expression], later: Sequence[Expression], worth: M
         if e.number in seen:
             continue
         seen.add(e.number)
+        if e.number in stored:
+            continue
         if e.number in available and worth.get(e.number, False):
             found[e.number] = e
         elif e.op != "reduce":

@@ -75,8 +75,8 @@ INLINED void tile_product(long m, long n, long k, const T* a, long lda, const T*
       c + j, ldc, add);
   for (; j < n; j += L) panel<T, 1>(m, k, a, lda, b + j, ldb, c + j, ldc, add);
 }
-// The same where all elements of A and B are numbers of bfloat16: two of the depth at once, where the machine has that.
-// Numbers below the smallest normal one are zero then, and a sum rounds to nearest whatever the mode of the thread is.
+// The same of A and B rounded to bfloat16: two of the depth at once, where the machine has that. Numbers below the
+// smallest normal one are zero then, and everything rounds to nearest whatever the mode of the thread is.
 #if defined(__AVX512BF16__)
 template <int M, int V>
 INLINED void block_of_pairs(long pairs, const uint32_t* a, const __m512i* b, float* c, long ldc, bool add) {
@@ -112,12 +112,14 @@ template <int V>
 static __attribute__((noinline)) void panel_of_pairs(long m, long depth, const float* a, long lda, const float* b,
     long ldb, float* c, long ldc, bool add) {
   alignas(64) __m512i right[CHAIN / 2 * V];
+  alignas(64) int16_t order[32];  // an element of one row, and the one below it
+  for (int i = 0; i < 32; ++i) order[i] = i / 2 + i % 2 * 16;
+  const __m512i pairs = _mm512_load_si512(order);
   for (long p = 0; p < depth; p += 2)
     for (int j = 0; j < V; ++j) {
-      const __m512i low = _mm512_castps_si512(_mm512_loadu_ps(b + p * ldb + j * 16));
-      const float* next = b + (p + 1 < depth ? p + 1 : p) * ldb + j * 16;
-      const __m512i high = _mm512_castps_si512(first_of(next, p + 1 < depth ? 16 : 0));
-      right[p / 2 * V + j] = _mm512_or_si512(_mm512_srli_epi32(low, 16), high);
+      const float* row = b + p * ldb + j * 16;
+      const __m512 next = p + 1 < depth ? _mm512_loadu_ps(row + ldb) : _mm512_setzero_ps();
+      right[p / 2 * V + j] = _mm512_permutexvar_epi16(pairs, (__m512i)_mm512_cvtne2ps_pbh(next, _mm512_loadu_ps(row)));
     }
   long i = 0;
   for (; i + 6 <= m; i += 6) rows_of_pairs<6, V>(depth, a + i * lda, lda, right, c + i * ldc, ldc, add);

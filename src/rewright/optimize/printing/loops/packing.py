@@ -1,16 +1,14 @@
-"""Operands of products in memory, and values that no row changes: what is computed once for a block or a tile."""
+"""Operands of products in memory: what is computed once for a block, or for a tile."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rewright.ir.dims import Dim, divide
 from rewright.ir.types import DType
-from rewright.ops.functions import FUNCTIONS
 from rewright.optimize.kernel import Loop as Axis
 from rewright.optimize.kernel import Product, Sweep
-from rewright.optimize.phases import Work
 from rewright.optimize.printing.loops.context import BEGIN, COLUMN, COLUMNS, FIRST, ROW, ROWS, Context, padded_size
 from rewright.optimize.printing.loops.scopes import Scope
 from rewright.optimize.printing.loops.states import is_state
@@ -35,17 +33,13 @@ from rewright.optimize.printing.statements import (
     total,
     whole,
 )
-from rewright.optimize.scalars.expressions import Expression, walk
+from rewright.optimize.scalars.expressions import Expression
 from rewright.terms.index import Index
 
 PACKED_LIMIT = 16 << 20
 """Bytes that a thread may keep of packed tiles, so that all row blocks of one grid index share them."""
-COSTLY = frozenset(name for name, record in FUNCTIONS.items() if record.code.cost > 1)
-"""Functions that are worth computing once for a lane or a row."""
 PLAIN = ("index", "constant")
 """Places that are not computed from data."""
-Factors = Mapping[int, tuple[Expression, Expression]]
-"""Weights and items of sums over features, by the number of the sum."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,16 +153,15 @@ def product(k: Context, body: Scope, sweep: Sweep, found: Product, lanes: int, l
     right = pack_tile(k, body, found.right, sweep, depth, lanes, True)
     name = k.buffer("product", k.block * lanes)
     operands = (left, depth.size), (right, lanes), (name, lanes)
-    is_narrow = k.real is DType.F32 and _is_narrow(k, found.left) and _is_narrow(k, found.right)
     sizes = ROWS, lanes, whole(depth.size)
+    is_narrow = _is_narrow(k, found.left) and _is_narrow(k, found.right)
     body.add(BlockProduct(*sizes, *operands, is_added=False, dtype=k.real, is_narrow=is_narrow))
     return name
 
 
 def _is_narrow(k: Context, e: Expression) -> bool:
-    """Whether a value is an element of a bfloat16 tensor as it is."""
-    e = _converted(e)
-    return e.op == "load" and not is_state(e) and k.graph.nodes[e.tensor].type.dtype is DType.BF16
+    """Whether the program has a value in bfloat16, so that a product may take it rounded to that."""
+    return k.real is DType.F32 and (e.dtype is DType.BF16 or _converted(e).dtype is DType.BF16)
 
 
 def _converted(e: Expression) -> Expression:
@@ -176,53 +169,3 @@ def _converted(e: Expression) -> Expression:
     while e.op.startswith("convert_") and e.dtype.is_float:
         e = e.arguments[0]
     return e
-
-
-def hoist_values(
-    k: Context, body: Scope, sweep: Sweep, work: Work, weights: Factors, lanes: int
-) -> tuple[Work, Factors, dict[int, Element]]:
-    """Values that no row changes, computed once for a tile; a quotient by one is a product with its inverse."""
-    lane, table = sweep.lane.name, k.table
-
-    def is_fixed(e: Expression) -> bool:
-        return lane in e.free and k.kernel.row.name not in e.free and not any(map(is_state, walk(e)))
-
-    def inverse(e: Expression) -> Expression | None:
-        if is_state(e):
-            return e  # it is known as it is
-        if e.op != "divide" or not e.dtype.is_float or not is_fixed(e.arguments[1]) or is_fixed(e.arguments[0]):
-            return None
-        top, bottom = table.replace(e.arguments[0], inverse), e.arguments[1]
-        return table.plain("multiply", (top, table.plain("divide", (table.constant(1.0, e.dtype), bottom))))
-
-    feature = k.kernel.features.name if k.kernel.features is not None else ""
-    work = work.map_expressions(lambda e: table.replace(e, inverse))
-    found = {n: (table.replace(w, inverse), item) for n, (w, item) in weights.items()}
-    places: dict[int, Element] = {}
-    stack = [*work.values(), *(w for w, _ in found.values())]
-    seen: set[int] = set()
-    while stack and k.kernel.row.size != 1:
-        e = stack.pop()
-        if e.number in seen:
-            continue
-        seen.add(e.number)
-        if is_fixed(e) and feature not in e.free and any(x.op in COSTLY for x in walk(e)):
-            places[e.number] = Element(k.buffer("lane", lanes, k.computed(e.dtype)), COLUMN)
-            body.add(fill(k, [lane_counter(sweep)], e, places[e.number]))
-        elif e.op == "load" and not k.is_across and not is_state(e) and _runs_across(k, e, lane):
-            places[e.number] = element_at(
-                k.buffer("across", k.block * lanes, k.computed(e.dtype)), (ROW, lanes), COLUMN
-            )
-            body.add(fill(k, [lane_counter(sweep), row_counter(k)], e, places[e.number]))
-        elif e.op != "reduce":
-            stack.extend(e.arguments)
-    return work, found, places
-
-
-def _runs_across(k: Context, e: Expression, lane: str) -> bool:
-    """Whether neighbours in memory are rows, and not lanes: such a tile is turned before it is used."""
-    if any(a.op not in PLAIN for a in e.arguments):
-        return False
-    place = offset(k.table, e.arguments, k.shape(e.tensor))
-    steps = {str(atom): factor for atom, factor in place.terms}
-    return steps.get(k.kernel.row.name) == 1 and steps.get(lane, 0) not in (0, 1)

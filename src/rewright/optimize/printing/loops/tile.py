@@ -9,8 +9,9 @@ from rewright.ir.types import DType
 from rewright.optimize.kernel import Running, Sweep
 from rewright.optimize.phases import Work, new_estimates, overlap, phases
 from rewright.optimize.printing.loops.context import BEGIN, COLUMN, COLUMNS, ROW, ROWS, Context
+from rewright.optimize.printing.loops.hoisting import Factors, hoist_values
 from rewright.optimize.printing.loops.interchange import interchanged
-from rewright.optimize.printing.loops.packing import Factors, hoist_values, pack_tile, product
+from rewright.optimize.printing.loops.packing import pack_tile, product
 from rewright.optimize.printing.loops.rows import enter_row
 from rewright.optimize.printing.loops.scopes import Scope
 from rewright.optimize.printing.loops.states import estimate_mean, partial, renew, renew_features
@@ -79,13 +80,15 @@ def lowered_tile(k: Context, sweep: Sweep, work: Work, lanes: int, left: Mapping
 def _add_features(k: Context, body: Scope, tile: Tile, number: int) -> None:
     """A sum over features as a product of tiles."""
     assert k.kernel.features is not None
-    item = pack_tile(k, body, tile.weights[number][1], tile.sweep, k.kernel.features, tile.lanes, False)
+    factor = tile.weights[number][1]
+    item = pack_tile(k, body, factor, tile.sweep, k.kernel.features, tile.lanes, False)
     target = k.states[number]
     if number not in tile.buffers:
         body.add(AddRows(COLUMNS, k.features, item, target, k.real))
         return
     operands = (tile.buffers[number], tile.lanes), (item, k.features), (target, k.features)
-    body.add(BlockProduct(ROWS, k.features, COLUMNS, *operands, is_added=True, dtype=k.real))
+    is_narrow = k.real is DType.F32 and factor.dtype is DType.BF16  # then the program's weights are rounded too
+    body.add(BlockProduct(ROWS, k.features, COLUMNS, *operands, is_added=True, dtype=k.real, is_narrow=is_narrow))
 
 
 def _run_phases(k: Context, tile: Tile, row: Scope) -> None:
@@ -100,7 +103,7 @@ def _run_phases(k: Context, tile: Tile, row: Scope) -> None:
         for estimate in new_estimates(phase, known):
             estimate_mean(k, row, estimate)
         later = [e for p in roots[number + 1 :] for e in p]
-        keep = [e for e in overlap(roots[number], later, worth) if e.number not in saved]
+        keep = [e for e in overlap(roots[number], later, worth, tile.places) if e.number not in saved]
         with k.scopes.block(sweep.lane.name) as loop:
             loop.add(Let(sweep.lane.name, total(BEGIN, COLUMN), DType.I64))
             loop.names.update({n: element_at(name, (ROW, tile.lanes), COLUMN) for n, name in tile.products.items()})
