@@ -24,6 +24,8 @@ class Tiling:
     """Whether there may be sizes, among those that are symbols, which a kernel is not for."""
 
 
+VECTOR = 16
+"""Elements of the widest vectors of floats."""
 ROW, COLUMN = Name("r"), Name("c")
 """Counters of rows in a block and of elements in a tile."""
 ROWS, COLUMNS = Name("rows"), Name("cols")
@@ -86,4 +88,4 @@ class Context:
 
 def padded_size(size: int) -> int:
     """The size rounded up to whole vectors."""
-    return -(-size // 16) * 16
+    return -(-size // VECTOR) * VECTOR

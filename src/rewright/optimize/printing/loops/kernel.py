@@ -11,7 +11,17 @@ from rewright.ir.types import DType
 from rewright.optimize.kernel import Kernel, Sweep
 from rewright.optimize.phases import Mask, Variants, Work, variants
 from rewright.optimize.printing.arguments import arguments
-from rewright.optimize.printing.loops.context import BEGIN, COLUMNS, FIRST, ROW, ROWS, Context, Tiling, padded_size
+from rewright.optimize.printing.loops.context import (
+    BEGIN,
+    COLUMNS,
+    FIRST,
+    ROW,
+    ROWS,
+    VECTOR,
+    Context,
+    Tiling,
+    padded_size,
+)
 from rewright.optimize.printing.loops.interchange import interchanged, runs_across
 from rewright.optimize.printing.loops.packing import pack_left
 from rewright.optimize.printing.loops.rows import (
@@ -46,8 +56,8 @@ from rewright.optimize.printing.statements import (
 )
 from rewright.optimize.scalars.expressions import Table
 
-VECTOR = 16
-"""Elements of the widest vectors of floats: fewer rows are no innermost loop."""
+SHORT = 128
+"""Elements of a lane that are one tile, which saves the work between two tiles."""
 
 
 def lower(graph: Graph, table: Table, kernel: Kernel, tiling: Tiling | None = None, prefix: str = "") -> Function:
@@ -85,12 +95,15 @@ def choose_tiling(kernel: Kernel) -> Tiling:
     """Tiles of products fit the first cache; rows of elementwise work are long and few, or many and short."""
     if runs_across(kernel) and _fills_vectors(kernel):
         return Tiling(128, 64)
-    return Tiling(48, 64) if kernel.has_products else Tiling(8, 1024)
+    if not kernel.has_products:
+        return Tiling(8, 1024)
+    is_short = all(at_most(sweep.lane.size, SHORT) is True for sweep in kernel.sweeps)
+    return Tiling(48, SHORT if is_short else 64)
 
 
 def _fills_vectors(kernel: Kernel) -> bool:
     """Whether rows may be as many as a vector has elements, and so the innermost loop."""
-    return at_most(VECTOR, kernel.row.size) is not False
+    return at_most(VECTOR, kernel.row.size) is not False  # fewer rows are no innermost loop
 
 
 def _sweep(k: Context, sweep: Sweep) -> None:

@@ -66,9 +66,12 @@ def state(k: Context, running: Running) -> Element:
 
 
 def partial(
-    k: Context, row: Scope, loop: Scope, sweep: Sweep, running: Running, body: Expression
+    k: Context, row: Scope, loop: Scope, sweep: Sweep, running: Running, body: Expression, inside: Scalar | None = None
 ) -> list[tuple[str, str]]:
-    """The reduction of a tile; returns the reductions of the vector loop, each with its variable."""
+    """The reduction of a tile; returns the reductions of the vector loop, each with its variable.
+
+    Elements that are not ``inside`` of the tile are left out.
+    """
     assert running.value.bound is not None
     number, kind = running.value.number, running.value.bound.kind
     part, is_flag = f"part{number}", running.value.dtype is DType.BOOL
@@ -76,6 +79,8 @@ def partial(
     dtype = DType.I32 if is_flag else DType.F64 if is_wide else k.computed(running.value.dtype)
     row.add(Let(part, writer(k).first(running.value), dtype, changes=True))
     lowered = value(k, body)
+    if inside is not None:
+        lowered = select(inside, lowered, writer(k).first(running.value))
     loop.add(Combine(kind, Name(part), call("flag", lowered) if is_flag else lowered))
     reductions = [(kind, part)]
     if number in sweep.exact:
@@ -176,6 +181,9 @@ def _factor(k: Context, row: Scope, running: Running) -> Scalar | None:
     factor = writer(k).factor(running)
     if factor is None:
         return None
+    known = next((s for s in row.statements if isinstance(s, Let) and s.value == factor), None)
+    if known is not None:
+        return Name(known.name)
     name = k.scopes.fresh("factor")
     row.add(Let(name, factor, k.real))
     return Name(name)

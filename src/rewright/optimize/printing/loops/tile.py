@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 
+from rewright.ir.dims import divide
 from rewright.ir.types import DType
 from rewright.optimize.kernel import Running, Sweep
 from rewright.optimize.phases import Work, new_estimates, overlap, phases
-from rewright.optimize.printing.loops.context import BEGIN, COLUMN, COLUMNS, ROW, ROWS, Context
-from rewright.optimize.printing.loops.hoisting import Factors, hoist_values
+from rewright.optimize.printing.loops.context import BEGIN, COLUMN, COLUMNS, ROW, ROWS, VECTOR, Context
+from rewright.optimize.printing.loops.hoisting import COSTLY, Factors, hoist_values
 from rewright.optimize.printing.loops.interchange import interchanged
 from rewright.optimize.printing.loops.packing import pack_tile, product
 from rewright.optimize.printing.loops.rows import enter_row
@@ -25,8 +26,10 @@ from rewright.optimize.printing.statements import (
     Loop,
     Scalar,
     Statement,
+    call,
     element_at,
     total,
+    whole,
 )
 from rewright.optimize.scalars.expressions import Expression, walk
 
@@ -109,21 +112,41 @@ def _run_phases(k: Context, tile: Tile, row: Scope) -> None:
             loop.names.update({n: element_at(name, (ROW, tile.lanes), COLUMN) for n, name in tile.products.items()})
             loop.names.update(saved)
             loop.names.update(tile.places)
-            reductions = _partial_results(k, tile, phase, row, loop)
-            if number == len(order) - 1:
-                for store, e in tile.work.stores:
-                    loop.add(put(k, store, e))
+            stores = tile.work.stores if number == len(order) - 1 else ()
+            is_padded = not stores and _runs_over_vectors(k, tile, roots[number], saved)
+            reductions = _partial_results(k, tile, phase, row, loop, is_padded)
+            for store, e in stores:
+                loop.add(put(k, store, e))
             for e in keep:
                 memory = k.buffer("kept", tile.lanes * (k.block if k.is_across else 1), k.computed(e.dtype))
                 saved[e.number] = element_at(memory, ROW, (COLUMN, k.block)) if k.is_across else Element(memory, COLUMN)
                 loop.add(Assign(saved[e.number], value(k, e)))
-        row.add(Loop("c", COLUMNS, loop.body, reductions=tuple(reductions)))
+        count = total((call("quotient", total(COLUMNS, VECTOR - 1), whole(VECTOR)), VECTOR)) if is_padded else COLUMNS
+        row.add(Loop("c", count, loop.body, reductions=tuple(reductions)))
         for running in phase:
             if running.factors is None:
                 renew(k, row, sweep, running)
     for running in (r for phase in reversed(order) for r in phase):  # what a state grows by is added as it was
         if running.factors is not None:
             renew_features(k, row, sweep, running)
+
+
+def _runs_over_vectors(k: Context, tile: Tile, values: Sequence[Expression], saved: Container[int]) -> bool:
+    """Whether a loop may go on to the end of its last vector, and is worth it.
+
+    A compiler computes the elements after the last whole vector one by one. What is read of tensors ends there.
+    """
+    lane, is_slow = tile.sweep.lane, False
+    stack = list(values)
+    while stack:
+        e = stack.pop()
+        if e.number in saved or e.number in tile.places or e.number in tile.products or e.op == "reduce":
+            continue
+        if e.op == "load" and e.tensor >= 0 and lane.name in e.free:
+            return False
+        is_slow |= e.op in COSTLY and lane.name in e.free
+        stack.extend(e.arguments)
+    return is_slow and not k.is_across and divide(lane.size, VECTOR) is None
 
 
 def _worth_keeping(k: Context, tile: Tile, values: Sequence[Expression]) -> dict[int, bool]:
@@ -142,14 +165,15 @@ def _worth_keeping(k: Context, tile: Tile, values: Sequence[Expression]) -> dict
 
 
 def _partial_results(
-    k: Context, tile: Tile, phase: Sequence[Running], row: Scope, loop: Scope
+    k: Context, tile: Tile, phase: Sequence[Running], row: Scope, loop: Scope, is_padded: bool
 ) -> list[tuple[str, str]]:
     """The partial results of a phase; returns the reductions of the vector loop."""
+    inside = call("compare_LT", COLUMN, COLUMNS) if is_padded else None
     reductions: list[tuple[str, str]] = []
     for running in phase:
         number = running.value.number
         if number not in tile.weights:
-            reductions += partial(k, row, loop, tile.sweep, running, tile.bodies[number])
+            reductions += partial(k, row, loop, tile.sweep, running, tile.bodies[number], inside)
         elif number in tile.buffers:
             place: Scalar = value(k, tile.weights[number][0])
             loop.add(Assign(element_at(tile.buffers[number], (ROW, tile.lanes), COLUMN), place))
