@@ -11,12 +11,14 @@ import math
 
 from rewright import ops
 from rewright.analysis.moving import laid_out
-from rewright.ir.graph import Graph
+from rewright.ir.graph import Graph, Node
 from rewright.ops.base import Combining
 from rewright.optimize.planning.costs import Machine, bytes_of, elements
 from rewright.optimize.planning.skipped import kept_share
 
 WHY = "a library multiplies faster than a kernel by more than what is stored for it costs"
+FEW = 8
+"""Rows that do not repay a copy of what they are multiplied with."""
 WIDTH = 4
 """Bytes of an element between a kernel and a library: kernels compute 16 bits in float32."""
 _THROUGH = (ops.Elementwise, ops.Layout)
@@ -32,6 +34,8 @@ def _is_dense(graph: Graph, users: list[list[int]], machine: Machine, position: 
     node = graph.nodes[position]
     if not isinstance(node.op, ops.DotGeneral) or not node.type.dtype.is_float:
         return False
+    if _is_of_few_rows(graph, node) and _readings(graph, users, position) > 1:
+        return False  # a kernel reads the other operand as it lies, as fast as memory gives it
     left = graph.nodes[node.operands[0]].type
     depth = math.prod(int(str(left.shape[axis])) for axis in node.op.lhs_contracting)
     operands = [laid_out(graph, p) for p in node.operands]
@@ -41,6 +45,19 @@ def _is_dense(graph: Graph, users: list[list[int]], machine: Machine, position: 
     size = elements(graph, position)
     found = is_for_library(size, depth, traffic, stored, machine)
     return found and is_for_library(size, depth, traffic, stored, machine, kept_share(graph, users, position))
+
+
+def _is_of_few_rows(graph: Graph, node: Node) -> bool:
+    """Whether a product has so few rows on one side, for each element of its batch, as a step of generation has."""
+    op = node.op
+    assert isinstance(op, ops.DotGeneral)
+    left, right = (graph.nodes[p].type.shape for p in node.operands)
+    own = (*op.lhs_batch, *op.lhs_contracting), (*op.rhs_batch, *op.rhs_contracting)
+    sides = [
+        math.prod(int(str(n)) for axis, n in enumerate(s) if axis not in o)
+        for s, o in zip((left, right), own, strict=True)
+    ]
+    return min(sides) <= FEW
 
 
 def is_for_library(size: int, depth: int, traffic: int, stored: int, machine: Machine, kept: float = 1.0) -> bool:

@@ -195,6 +195,26 @@ class BlockProduct:
 
 
 @dataclass(frozen=True, slots=True)
+class ReadProduct:
+    """``target = left @ right.T`` of rows of the tensor that is read, or ``target += left @ right``.
+
+    ``right`` begins at ``start`` and has ``stride`` elements from row to row, each row side by side.
+    """
+
+    rows: Scalar
+    columns: Scalar
+    depth: Scalar
+    left: tuple[str, Dim]
+    tensor: int
+    start: Scalar
+    stride: Dim
+    target: tuple[str, Dim]
+    is_added: bool
+    dtype: DType
+    is_narrow: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class AddRows:
     """``target += items.sum(0)`` for a row-major block of rows."""
 
@@ -220,7 +240,21 @@ class TurnRows:
 
 
 Statement = (
-    Let | Assign | Do | Combine | Store | Loop | If | Leave | Buffer | View | Clear | BlockProduct | AddRows | TurnRows
+    Let
+    | Assign
+    | Do
+    | Combine
+    | Store
+    | Loop
+    | If
+    | Leave
+    | Buffer
+    | View
+    | Clear
+    | BlockProduct
+    | ReadProduct
+    | AddRows
+    | TurnRows
 )
 
 

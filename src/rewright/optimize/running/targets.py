@@ -18,7 +18,7 @@ from rewright.optimize.planning.outline import Outline
 from rewright.optimize.planning.plan import Plan
 from rewright.optimize.printing.cpp.renderer import Source, render, translation_unit
 from rewright.optimize.printing.loops.context import Tiling
-from rewright.optimize.printing.loops.kernel import lower
+from rewright.optimize.printing.loops.kernel import lower, with_few_rows
 from rewright.optimize.printing.reference.renderer import module_text
 from rewright.optimize.running import building, reference, triton_launch
 from rewright.optimize.running.bare import CPU
@@ -91,11 +91,12 @@ def print_kernels(target: Target, plan: Plan, small: Plan | None) -> Printed:
         return Printed("torch", {"kernels.py": module_text(plan)})
     if target == "cuda":
         return Printed("cuda", {"kernels.py": triton_launch.module_text(plan)})
-    sources = tuple(render(lower(plan.graph, plan.table, k)) for k in plan.kernels)
+    few = with_few_rows(plan.kernels)
+    sources = tuple(render(lower(plan.graph, plan.table, k, reads_rows=k.name in few)) for k in plan.kernels)
     tests: tuple[Source, ...] = ()
     if small is not None:
         tiny = Tiling(6, 16)
-        tests = tuple(render(lower(small.graph, small.table, k, tiny, prefix="small_")) for k in small.kernels)
+        tests = tuple(render(lower(small.graph, small.table, k, tiny, "small_", k.name in few)) for k in small.kernels)
     return Printed("cpu", {"kernels.cpp": translation_unit(sources)}, sources, tests)
 
 

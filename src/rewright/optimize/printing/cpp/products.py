@@ -25,8 +25,21 @@ PRODUCTS = r"""
 #endif
 #define CHAIN 64
 template <class T> struct Vector { typedef T type __attribute__((vector_size(LANES * 4), aligned(4))); };
-template <class T, int M, int V>
-INLINED void block(long k, const T* a, long lda, const T* b, long ldb, T* c,
+template <class T, class S> INLINED T converted(S x) {  // integers not by way of 64 bits, which is slow
+  if constexpr (std::is_integral_v<S>) return (T)x;
+  else return (T)value(x);
+}
+template <class T, class S> INLINED typename Vector<T>::type vector_of(const S* from) {
+  typedef typename Vector<T>::type vec;
+  if constexpr (std::is_same_v<T, S>) return *(const vec*)from;
+  T row[sizeof(vec) / sizeof(T)];
+  for (size_t j = 0; j < sizeof(vec) / sizeof(T); ++j) row[j] = converted<T>(from[j]);
+  vec found;
+  memcpy(&found, row, sizeof(vec));
+  return found;
+}
+template <class T, int M, int V, class S>
+INLINED void block(long k, const T* a, long lda, const S* b, long ldb, T* c,
     long ldc, bool add) {
   typedef typename Vector<T>::type vec;
   constexpr int L = LANES * 4 / sizeof(T);
@@ -39,7 +52,7 @@ INLINED void block(long k, const T* a, long lda, const T* b, long ldb, T* c,
       for (int j = 0; j < V; ++j) s[i][j] = vec{};
     for (; p < end; ++p) {
       vec row[V];
-      for (int j = 0; j < V; ++j) row[j] = *(const vec*)(b + p * ldb + j * L);
+      for (int j = 0; j < V; ++j) row[j] = vector_of<T>(b + p * ldb + j * L);
       for (int i = 0; i < M; ++i) {
         T x = a[i * lda + p];
         for (int j = 0; j < V; ++j) s[i][j] += x * row[j];
@@ -52,8 +65,8 @@ INLINED void block(long k, const T* a, long lda, const T* b, long ldb, T* c,
       }
   } while (p < k);
 }
-template <class T, int V>
-static __attribute__((noinline)) void panel(long m, long k, const T* a, long lda, const T* b, long ldb, T* c,
+template <class T, int V, class S>
+static __attribute__((noinline)) void panel(long m, long k, const T* a, long lda, const S* b, long ldb, T* c,
     long ldc, bool add) {
   long i = 0;
   for (; i + BLOCK_ROWS <= m; i += BLOCK_ROWS) block<T, BLOCK_ROWS, V>(k, a + i * lda, lda, b, ldb, c + i * ldc,
@@ -66,8 +79,8 @@ static __attribute__((noinline)) void panel(long m, long k, const T* a, long lda
 #else
 #pragma GCC pop_options
 #endif
-template <class T>
-INLINED void tile_product(long m, long n, long k, const T* a, long lda, const T* b, long ldb, T* c, long ldc,
+template <class T, class S>
+INLINED void tile_product(long m, long n, long k, const T* a, long lda, const S* b, long ldb, T* c, long ldc,
     bool add) {
   constexpr int L = LANES * 4 / sizeof(T);
   long j = 0;
@@ -181,5 +194,69 @@ static __attribute__((noinline)) void turn_rows(long count, long depth, const S*
   }
   for (; c < count; ++c)
     for (long d = 0; d < depth; ++d) to[d * width + c] = (T)value(from[c * stride + d]);
+}
+// ---- products whose right operand is read as it lies: C (m x n) = A (m x k) times n rows of k elements --------
+// For few rows, which do not repay a copy of it. Sixteen sums at a time, each in the places of a vector, which are
+// added by exchanges of halves: in one order, whichever of the sixteen a sum is.
+template <int S, int L, class V> INLINED V sums_of_places(V (&rows)[L]) {
+  for (int i = 0; i < S; ++i) {
+    exchange<S>(rows[i], rows[i + S], std::make_index_sequence<L>{});
+    rows[i] += rows[i + S];
+  }
+  if constexpr (S > 1) return sums_of_places<S / 2, L, V>(rows);
+  return rows[0];
+}
+template <class T, class S> INLINED typename Vector<T>::type some_of(const S* from, long count) {
+  constexpr long L = LANES * 4 / sizeof(T);
+  if (count >= L) return vector_of<T>(from);
+  T row[L] = {};
+  for (long j = 0; j < count; ++j) row[j] = converted<T>(from[j]);
+  typename Vector<T>::type found;
+  memcpy(&found, row, sizeof(found));
+  return found;
+}
+template <bool NARROW, int M, class T, class S>
+INLINED void rows_by_rows(long n, long k, const T* a, long lda, const S* b, long ldb, T* c, long ldc) {
+  typedef typename Vector<T>::type vec;
+  constexpr int L = LANES * 4 / sizeof(T), Q = L / M;
+  for (long j = 0; j < n; j += Q) {
+    const long last = n - 1 - j;  // rows beyond it are read as this one, and not written
+    const S* from[Q];
+    for (int q = 0; q < Q; ++q) from[q] = b + (j + (q < last ? q : last)) * ldb;
+    vec s[L] = {};
+#if defined(__AVX512BF16__)
+    if constexpr (NARROW && std::is_same_v<S, bfloat_t>) {
+      for (long p = 0; p < k; p += 32) {
+        const uint32_t mask = k - p >= 32 ? 0xffffffffu : (1u << (k - p)) - 1;
+        __m512bh x[M];
+        for (int i = 0; i < M; ++i) x[i] = _mm512_cvtne2ps_pbh(first_of(a + i * lda + p + 16, k - p - 16),
+            first_of(a + i * lda + p, k - p));
+        for (int q = 0; q < Q; ++q) {
+          const __m512bh row = (__m512bh)_mm512_maskz_loadu_epi16(mask, from[q] + p);
+          for (int i = 0; i < M; ++i) s[i * Q + q] = (vec)_mm512_dpbf16_ps((__m512)s[i * Q + q], x[i], row);
+        }
+      }
+    } else
+#endif
+    for (long p = 0; p < k; p += L) {
+      vec x[M];
+      for (int i = 0; i < M; ++i) x[i] = some_of<T>(a + i * lda + p, k - p);
+      for (int q = 0; q < Q; ++q) {
+        const vec row = some_of<T>(from[q] + p, k - p);
+        for (int i = 0; i < M; ++i) s[i * Q + q] += x[i] * row;
+      }
+    }
+    const vec found = sums_of_places<L / 2, L, vec>(s);
+    for (int i = 0; i < M; ++i)
+      for (int q = 0; q < Q && q <= last; ++q) c[i * ldc + j + q] = found[i * Q + q];
+  }
+}
+template <bool NARROW, class T, class S>
+static __attribute__((noinline)) void product_of_rows(long m, long n, long k, const T* a, long lda, const S* b,
+    long ldb, T* c, long ldc) {
+  long i = 0;
+  for (; i + 4 <= m; i += 4) rows_by_rows<NARROW, 4>(n, k, a + i * lda, lda, b, ldb, c + i * ldc, ldc);
+  for (; i + 2 <= m; i += 2) rows_by_rows<NARROW, 2>(n, k, a + i * lda, lda, b, ldb, c + i * ldc, ldc);
+  for (; i < m; ++i) rows_by_rows<NARROW, 1>(n, k, a + i * lda, lda, b, ldb, c + i * ldc, ldc);
 }
 """

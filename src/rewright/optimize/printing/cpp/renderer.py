@@ -24,6 +24,7 @@ from rewright.optimize.printing.statements import (
     Leave,
     Let,
     Loop,
+    ReadProduct,
     Statement,
     Store,
     TurnRows,
@@ -185,6 +186,14 @@ def _lines(spoken: Language, s: Statement, depth: int) -> Iterator[str]:
             sizes = ", ".join((of(s.rows), str(s.columns), of(s.depth)))
             function = "tile_product_of_bfloats" if s.is_narrow else f"tile_product<{types[s.dtype]}>"
             yield f"{indent}{function}({sizes}, {operands}, {'true' if s.is_added else 'false'});"
+        case ReadProduct():
+            (left, first), (target, into) = s.left, s.target
+            right = f"t{s.tensor} + {of(s.start)}, {size_text(s.stride)}"
+            operands = f"{left}, {size_text(first)}, {right}, {target}, {size_text(into)}"
+            narrow = "true" if s.is_narrow else "false"
+            function = f"tile_product<{types[s.dtype]}>" if s.is_added else f"product_of_rows<{narrow}>"
+            sizes = ", ".join(bare(of(size)) for size in (s.rows, s.columns, s.depth))
+            yield f"{indent}{function}({sizes}, {operands}{', true' if s.is_added else ''});"
         case AddRows():
             yield f"{indent}add_rows<{types[s.dtype]}>({of(s.rows)}, {s.columns}, {s.items}, {s.target});"
         case TurnRows():

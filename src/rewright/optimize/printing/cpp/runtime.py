@@ -44,12 +44,19 @@ INLINED void put(truth_t& to, float x) { to.byte = x != 0; }
 INLINED void put(truth_t& to, double x) { to.byte = x != 0; }
 INLINED void put(bfloat_t& to, float x) {
   uint32_t b; memcpy(&b, &x, 4);
-  to.bits = (b & 0x7fffffff) > 0x7f800000 ? 0x7fc0 : (uint16_t)((b + 0x7fff + ((b >> 16) & 1)) >> 16);
+  b = x == x ? b + 0x7fff + ((b >> 16) & 1) : 0x7fc00000;
+  to.bits = (uint16_t)(b >> 16);
 }
 INLINED void put(bfloat_t& to, double x) { put(to, (float)x); }
 template <class T> INLINED T rounded_f32(T x) { return (T)(float)x; }
 template <class T> INLINED T rounded_f16(T x) { return (T)(half_t)x; }
-template <class T> INLINED T rounded_bf16(T x) { bfloat_t b; put(b, x); return (T)value(b); }
+INLINED float rounded_bf16(float x) {
+  uint32_t b; memcpy(&b, &x, 4);
+  b = (b + 0x7fff + ((b >> 16) & 1)) & 0xffff0000;
+  float f; memcpy(&f, &b, 4);
+  return x == x ? f : x;
+}
+INLINED double rounded_bf16(double x) { return rounded_bf16((float)x); }
 
 """
 _SCALARS = r"""

@@ -44,6 +44,8 @@ class Context:
     tiling: Tiling
     is_across: bool = False
     """Whether rows are the innermost loop."""
+    reads_rows: bool = False
+    """Whether right operands of products are read as they lie in memory, where they lie in rows."""
     scopes: Scopes = field(default_factory=Scopes)
     ranges: dict[str, Span] = field(default_factory=dict[str, Span])
     """First and last value of every loop index."""

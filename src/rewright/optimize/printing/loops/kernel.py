@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from rewright.ir.dims import at_most
 from rewright.ir.graph import Graph
@@ -10,6 +10,7 @@ from rewright.ir.sizes import size_symbols
 from rewright.ir.types import DType
 from rewright.optimize.kernel import Kernel, Sweep
 from rewright.optimize.phases import Mask, Variants, Work, variants
+from rewright.optimize.planning.dense import FEW
 from rewright.optimize.printing.arguments import arguments
 from rewright.optimize.printing.loops.context import (
     BEGIN,
@@ -60,10 +61,28 @@ SHORT = 128
 """Elements of a lane that are one tile, which saves the work between two tiles."""
 
 
-def lower(graph: Graph, table: Table, kernel: Kernel, tiling: Tiling | None = None, prefix: str = "") -> Function:
-    """A kernel as loops; ``prefix`` is put before its name."""
+def with_few_rows(kernels: Sequence[Kernel]) -> frozenset[str]:
+    """The kernels that read what few rows are multiplied with as it lies, by name.
+
+    Products of tiles are summed in another order then. What is computed again in another kernel has to be equal in
+    every bit, so that one with products has to be the only one.
+    """
+    multiplying = {k.name for k in kernels if k.has_products}
+    few = {k.name for k in kernels if at_most(k.row.size, FEW) is True}
+    return frozenset(few - multiplying if len(multiplying) > 1 else few)
+
+
+def lower(
+    graph: Graph,
+    table: Table,
+    kernel: Kernel,
+    tiling: Tiling | None = None,
+    prefix: str = "",
+    reads_rows: bool = False,
+) -> Function:
+    """A kernel as loops; ``prefix`` is put before its name, ``reads_rows`` is what ``with_few_rows`` says of it."""
     is_across = runs_across(kernel) and (tiling is not None or _fills_vectors(kernel))
-    k = Context(graph, table, kernel, tiling or choose_tiling(kernel), is_across=is_across)
+    k = Context(graph, table, kernel, tiling or choose_tiling(kernel), is_across, reads_rows)
     k.ranges.update({loop.name: (0, loop.size - 1) for loop in kernel.grid})
     k.ranges[k.kernel.row.name] = (0, k.kernel.row.size - 1)
     if kernel.features:

@@ -23,6 +23,7 @@ from rewright.optimize.printing.statements import (
     Let,
     Loop,
     Name,
+    ReadProduct,
     Scalar,
     Statement,
     Sum,
@@ -130,32 +131,43 @@ def _fits(k: Context, rows: Dim, most: Dim) -> bool:
 
 def _turned(k: Context, e: Expression, sweep: Sweep, deep: Axis, target: tuple[str, int]) -> Statement | None:
     """An operand that lies in memory with its depth side by side, as one statement; None for another."""
+    rows = rows_in_memory(k, e, sweep, deep)
+    return None if rows is None else TurnRows(COLUMNS, deep.size, *rows, *target, k.real)
+
+
+def rows_in_memory(k: Context, e: Expression, sweep: Sweep, inner: Axis) -> tuple[int, Scalar, Dim] | None:
+    """A value that is read of a tensor whose elements along an axis are side by side, a row for each of the lane.
+
+    The tensor, where the rows of a tile begin, and how far apart they are; None for another value.
+    """
     lane, e = sweep.lane.name, _converted(e)
     if e.op != "load" or is_state(e) or e.dtype is DType.BOOL or any(a.op not in PLAIN for a in e.arguments):
         return None
     shape = k.shape(e.tensor)
     place = offset(k.table, e.arguments, shape)
     steps = {str(atom): factor for atom, factor in place.terms}
-    rest = Index(place.constant, tuple(t for t in place.terms if str(t[0]) not in (lane, deep.name)))
-    if steps.get(deep.name) != 1 or k.table.free_of(rest) & {lane, deep.name}:
+    rest = Index(place.constant, tuple(t for t in place.terms if str(t[0]) not in (lane, inner.name)))
+    if steps.get(inner.name) != 1 or k.table.free_of(rest) & {lane, inner.name}:
         return None
     stride = steps.get(lane, 0)
     if not all(is_within(k, p, s) for p, s in zip(e.arguments, shape, strict=True)):
         return None
     first = index(k, rest)
-    start = Sum((*first.terms, (BEGIN, stride)), first.constant)
-    return TurnRows(COLUMNS, deep.size, e.tensor, start, stride, *target, k.real)
+    return e.tensor, Sum((*first.terms, (BEGIN, stride)), first.constant), stride
 
 
 def product(k: Context, body: Scope, sweep: Sweep, found: Product, lanes: int, left: str) -> str:
     """A product of tiles; its memory."""
     depth = found.depth
-    right = pack_tile(k, body, found.right, sweep, depth, lanes, True)
     name = k.buffer("product", k.block * lanes)
-    operands = (left, depth.size), (right, lanes), (name, lanes)
-    sizes = ROWS, lanes, whole(depth.size)
     is_narrow = _is_narrow(k, found.left) and _is_narrow(k, found.right)
-    body.add(BlockProduct(*sizes, *operands, is_added=False, dtype=k.real, is_narrow=is_narrow))
+    own, target, size = (left, depth.size), (name, lanes), whole(depth.size)
+    rows = rows_in_memory(k, found.right, sweep, depth) if k.reads_rows else None
+    if rows is not None:
+        body.add(ReadProduct(ROWS, COLUMNS, size, own, *rows, target, False, k.real, is_narrow))
+        return name
+    right = pack_tile(k, body, found.right, sweep, depth, lanes, True), lanes
+    body.add(BlockProduct(ROWS, lanes, size, own, right, target, is_added=False, dtype=k.real, is_narrow=is_narrow))
     return name
 
 

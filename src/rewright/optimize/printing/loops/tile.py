@@ -12,7 +12,7 @@ from rewright.optimize.phases import Work, new_estimates, overlap, phases
 from rewright.optimize.printing.loops.context import BEGIN, COLUMN, COLUMNS, ROW, ROWS, VECTOR, Context
 from rewright.optimize.printing.loops.hoisting import COSTLY, Factors, hoist_values
 from rewright.optimize.printing.loops.interchange import interchanged
-from rewright.optimize.printing.loops.packing import pack_tile, product
+from rewright.optimize.printing.loops.packing import pack_tile, product, rows_in_memory
 from rewright.optimize.printing.loops.rows import enter_row
 from rewright.optimize.printing.loops.scopes import Scope
 from rewright.optimize.printing.loops.states import estimate_mean, partial, renew, renew_features
@@ -24,6 +24,7 @@ from rewright.optimize.printing.statements import (
     Element,
     Let,
     Loop,
+    ReadProduct,
     Scalar,
     Statement,
     call,
@@ -82,14 +83,19 @@ def lowered_tile(k: Context, sweep: Sweep, work: Work, lanes: int, left: Mapping
 
 def _add_features(k: Context, body: Scope, tile: Tile, number: int) -> None:
     """A sum over features as a product of tiles."""
-    assert k.kernel.features is not None
-    factor = tile.weights[number][1]
-    item = pack_tile(k, body, factor, tile.sweep, k.kernel.features, tile.lanes, False)
-    target = k.states[number]
-    if number not in tile.buffers:
-        body.add(AddRows(COLUMNS, k.features, item, target, k.real))
+    features = k.kernel.features
+    assert features is not None
+    factor, target = tile.weights[number][1], (k.states[number], k.features)
+    rows = rows_in_memory(k, factor, tile.sweep, features) if k.reads_rows and number in tile.buffers else None
+    if rows is not None and features.count == k.features:
+        own = tile.buffers[number], tile.lanes
+        body.add(ReadProduct(ROWS, whole(k.features), COLUMNS, own, *rows, target, True, k.real))
         return
-    operands = (tile.buffers[number], tile.lanes), (item, k.features), (target, k.features)
+    item = pack_tile(k, body, factor, tile.sweep, features, tile.lanes, False)
+    if number not in tile.buffers:
+        body.add(AddRows(COLUMNS, k.features, item, target[0], k.real))
+        return
+    operands = (tile.buffers[number], tile.lanes), (item, k.features), target
     is_narrow = k.real is DType.F32 and factor.dtype is DType.BF16  # then the program's weights are rounded too
     body.add(BlockProduct(ROWS, k.features, COLUMNS, *operands, is_added=True, dtype=k.real, is_narrow=is_narrow))
 

@@ -17,6 +17,7 @@ from rewright.optimize.printing.statements import (
     Leave,
     Let,
     Loop,
+    ReadProduct,
     Statement,
     Store,
     TurnRows,
@@ -112,6 +113,16 @@ def _render(
                 into = element(target, f"i * {k} + j")
                 product = f"{element(left, f'i * {m} + p')} * {element(right, f'p * {n} + j')}"
                 yield f"{indent}for (var i = 0; i < {of(s.rows)}; i++) {{ for (var j = 0; j < {s.columns}; j++) {{"
+                yield f"{indent}  var s = {into if s.is_added else 'f32(0.0)'};"
+                yield f"{indent}  for (var p = 0; p < {of(s.depth)}; p++) {{ s += {product}; }}"
+                yield f"{indent}  {into} = s;"
+                yield indent + "} }"
+            case ReadProduct():
+                (left, m), (target, k) = s.left, s.target
+                into = element(target, f"i * {k} + j")
+                place = f"{s.stride} * p + j" if s.is_added else f"{s.stride} * j + p"
+                product = f"{element(left, f'i * {m} + p')} * f32(t{s.tensor}[{of(s.start)} + {place}])"
+                yield f"{indent}for (var i = 0; i < {of(s.rows)}; i++) {{ for (var j = 0; j < {of(s.columns)}; j++) {{"
                 yield f"{indent}  var s = {into if s.is_added else 'f32(0.0)'};"
                 yield f"{indent}  for (var p = 0; p < {of(s.depth)}; p++) {{ s += {product}; }}"
                 yield f"{indent}  {into} = s;"
