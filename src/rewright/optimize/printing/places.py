@@ -8,6 +8,7 @@ from typing import cast
 from rewright.ir.dims import Dim, Shape, is_nonnegative
 from rewright.optimize.printing.statements import Scalar, Sum, call
 from rewright.optimize.scalars.expressions import Expression, Table
+from rewright.optimize.scalars.ranges import joined_digits
 from rewright.optimize.scalars.simplify import as_index
 from rewright.terms.index import Index, Quotient, Remainder, Variable
 
@@ -25,7 +26,7 @@ def offset(table: Table, places: tuple[Expression, ...], shape: Shape) -> Index:
         index = as_index(place)
         total = total + (index if index is not None else table.opaque(place)) * stride
         stride = stride * size
-    return total
+    return joined_digits(total)
 
 
 def ends(index: Index, bounds: Bounds, quotient: str) -> tuple[Sum, Sum] | None:

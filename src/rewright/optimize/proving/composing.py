@@ -143,9 +143,8 @@ def compose_proof(
     written, memory = regraph_plan(plan)
     sources = {ready: position for position, ready in made.items()}
     known = Known() if known is None else known
-    pieces = _Pieces(
-        prove, seconds, min(max(PATIENCE * seconds, known.spent + seconds / 2), known.spent + total), known
-    )
+    most = known.spent + total
+    pieces = _Pieces(prove, seconds, min(max(PATIENCE * seconds, known.spent + seconds / 2), most), known)
     held = {written.inputs[name]: p for name, p in program.inputs.items() if name in written.inputs}
     sides: list[_Sides] = []
     wanted = [(sources[p], memory[p]) for p in _store(plan) if p in sources]  # others are parts of one reduction
@@ -170,6 +169,7 @@ def compose_proof(
                 missing[side.source] = f"{node.op.name} at {node.span} is not proved: {error}"
                 late += [side] if isinstance(error, Late) else []
         waiting = late
+        pieces.until = max(pieces.until, min(known.spent + seconds, most))  # one of them gets all of its time
     if missing:
         raise NotComposed(next(iter(missing.values())), [made[source] for source in missing])
     uses = [Use(pieces.number(s.left, s.right), s.source, s.place, s.leaves) for s in sides]

@@ -35,9 +35,9 @@ def prove_piece(left: Graph, right: Graph, seconds: float, lemmas: set[str]) -> 
     if found.status == "proved" and why_not(Piece(left, right, found.certificate), lemmas, LEMMA) is None:
         return Piece(left, right, found.certificate)
     # Either may be the one that takes long for what the other one sees at once.
-    if why_not(plain, lemmas, remaining(0.3)) is None:
+    if why_not(plain, lemmas, remaining(0.4)) is None:
         return plain
-    other = equiv(left, right, budget=remaining(0.7), explain=False)
+    other = equiv(left, right, budget=remaining(0.6), explain=False)
     if other.status == "proved":
         piece = Piece(left, right, other.certificate)
         if why_not(piece, lemmas, LEMMA) is None:

@@ -117,7 +117,7 @@ def choose_tiling(kernel: Kernel) -> Tiling:
     if not kernel.has_products:
         return Tiling(8, 1024)
     is_short = all(at_most(sweep.lane.size, SHORT) is True for sweep in kernel.sweeps)
-    return Tiling(48, SHORT if is_short else 64)
+    return Tiling(64 if at_most(kernel.row.size, 64) is True else 48, SHORT if is_short else 64)
 
 
 def _fills_vectors(kernel: Kernel) -> bool:
