@@ -87,3 +87,23 @@ def test_nothing_is_left_out_where_counts_need_every_element() -> None:
     for mask in MASKS.values():
         given = (*tensors(), mask)
         torch.testing.assert_close(found(*given), spread(*given), rtol=1e-4, atol=1e-5)
+
+
+def by_blocks(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, gate: torch.Tensor) -> torch.Tensor:
+    """Keys in blocks of 16, of which each query takes those with a positive gate, and the first one."""
+    taken = (gate > 0) | (torch.arange(gate.shape[-1]) == 0)
+    kept = taken.repeat_interleave(16, -1)
+    return torch.softmax(scores(q, k).masked_fill(~kept, float("-inf")), -1) @ v
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.int8])
+def test_gates_by_blocks_of_keys_are_read_into_a_vector(dtype: torch.dtype, tmp_path: Path) -> None:
+    """No machine has gathers of 8 and 16 bits."""
+    q, k, v = tensors()
+    gate = (torch.randn(2, 2, 160, 10, generator=torch.Generator().manual_seed(1)) * 3).to(dtype)
+    fast = rw.optimize(by_blocks, (q, k, v, gate), target="cpu", floor=False, remember=False)
+    assert fast.status == "proved", fast.reason
+    fast.emit(tmp_path)
+
+    assert ("gathered" in (tmp_path / "kernels.cpp").read_text()) == (dtype is not torch.float32)
+    torch.testing.assert_close(fast(q, k, v, gate), by_blocks(q, k, v, gate), rtol=1e-5, atol=1e-5)

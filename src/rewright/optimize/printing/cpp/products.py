@@ -32,6 +32,13 @@ template <class T, class S> INLINED T converted(S x) {  // integers not by way o
 template <class T, class S> INLINED typename Vector<T>::type vector_of(const S* from) {
   typedef typename Vector<T>::type vec;
   if constexpr (std::is_same_v<T, S>) return *(const vec*)from;
+  if constexpr (std::is_integral_v<S> && sizeof(S) < 4) {
+    typedef S few __attribute__((vector_size(sizeof(vec) / sizeof(T) * sizeof(S))));
+    typedef int32_t whole __attribute__((vector_size(sizeof(vec) / sizeof(T) * 4)));
+    few read;
+    memcpy(&read, from, sizeof(few));
+    return __builtin_convertvector(__builtin_convertvector(read, whole), vec);
+  }
   T row[sizeof(vec) / sizeof(T)];
   for (size_t j = 0; j < sizeof(vec) / sizeof(T); ++j) row[j] = converted<T>(from[j]);
   vec found;

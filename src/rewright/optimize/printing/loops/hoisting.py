@@ -6,7 +6,7 @@ bias by distance, ``decay ** (i - j)``. A tile of 48 rows and 64 lanes has 111 d
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping, Sequence
 
 from rewright.ir.types import DType
 from rewright.ops.functions import FUNCTIONS
@@ -26,6 +26,7 @@ COSTLY = frozenset(name for name, record in FUNCTIONS.items() if record.code.cos
 """Functions that are worth computing once for a lane or a row."""
 Factors = Mapping[int, tuple[Expression, Expression]]
 """Weights and items of sums over features, by the number of the sum."""
+_NARROW = (DType.F16, DType.BF16, DType.I16, DType.I8, DType.U8, DType.BOOL)
 _APART = Name("d")
 """The counter of distances."""
 
@@ -83,6 +84,40 @@ def _runs_across(k: Context, e: Expression, lane: str) -> bool:
     place = offset(k.table, e.arguments, k.shape(e.tensor))
     steps = {str(atom): factor for atom, factor in place.terms}
     return steps.get(k.kernel.row.name) == 1 and steps.get(lane, 0) not in (0, 1)
+
+
+def gather_narrow(
+    k: Context, row: Scope, sweep: Sweep, values: Sequence[Expression], lanes: int, known: Container[int]
+) -> dict[int, Element]:
+    """Numbers of 8 and 16 bits that a row reads here and there, put side by side: no machine gathers such as a vector.
+
+    A compiler would do all that a loop does with them one by one. ``known`` are values that are in memory already.
+    """
+    found: dict[int, Element] = {}
+    stack, seen = [] if k.is_across else list(values), set[int]()
+    while stack:
+        e = stack.pop()
+        if e.number in seen or e.number in known or e.op == "reduce":
+            continue
+        seen.add(e.number)
+        if e.op == "load" and e.tensor >= 0 and _is_scattered(k, e, sweep.lane.name):
+            found[e.number] = Element(k.buffer("gathered", lanes, k.computed(e.dtype)), COLUMN)
+            with k.scopes.block(sweep.lane.name) as loop:
+                loop.add(Let(sweep.lane.name, total(BEGIN, COLUMN), DType.I64))
+                loop.add(Assign(found[e.number], value(k, e)))
+            row.add(Loop("c", COLUMNS, loop.body))
+        else:
+            stack.extend(e.arguments)
+    return found
+
+
+def _is_scattered(k: Context, e: Expression, lane: str) -> bool:
+    """Whether neighbours on the lane are numbers of few bits that are not side by side in memory."""
+    if lane not in e.free or k.graph.nodes[e.tensor].type.dtype not in _NARROW:
+        return False
+    place = offset(k.table, e.arguments, k.shape(e.tensor))
+    rest = Index(place.constant, tuple((a, n) for a, n in place.terms if (str(a), n) != (lane, 1)))
+    return lane in k.table.free_of(rest)
 
 
 def _by_distance(k: Context, body: Scope, sweep: Sweep, e: Expression, lanes: int, sign: int) -> Element:

@@ -16,6 +16,7 @@ from rewright.optimize.printing.statements import (
     Combine,
     Element,
     If,
+    Leave,
     Let,
     Loop,
     Name,
@@ -138,4 +139,6 @@ def _over_tile(
     body = inner.body
     if has_lanes:
         body = (Loop("c", COLUMNS, body, reductions=None if has_rows else (("and", flag.text),)),)
-    return (Loop("r", ROWS, body),) if has_rows else body
+    if not has_rows:
+        return body
+    return (Loop("r", ROWS, (*body, If(call("is_zero", flag), (Leave("break"),)))),)

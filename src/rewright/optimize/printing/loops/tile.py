@@ -10,7 +10,7 @@ from rewright.ir.types import DType
 from rewright.optimize.kernel import Running, Sweep
 from rewright.optimize.phases import Work, new_estimates, overlap, phases
 from rewright.optimize.printing.loops.context import BEGIN, COLUMN, COLUMNS, ROW, ROWS, VECTOR, Context
-from rewright.optimize.printing.loops.hoisting import COSTLY, Factors, hoist_values
+from rewright.optimize.printing.loops.hoisting import COSTLY, Factors, gather_narrow, hoist_values
 from rewright.optimize.printing.loops.interchange import interchanged
 from rewright.optimize.printing.loops.packing import pack_tile, product, rows_in_memory
 from rewright.optimize.printing.loops.rows import enter_row
@@ -113,11 +113,13 @@ def _run_phases(k: Context, tile: Tile, row: Scope) -> None:
             estimate_mean(k, row, estimate)
         later = [e for p in roots[number + 1 :] for e in p]
         keep = [e for e in overlap(roots[number], later, worth, tile.places) if e.number not in saved]
+        gathered = gather_narrow(k, row, sweep, roots[number], tile.lanes, {*saved, *tile.places, *tile.products})
         with k.scopes.block(sweep.lane.name) as loop:
             loop.add(Let(sweep.lane.name, total(BEGIN, COLUMN), DType.I64))
             loop.names.update({n: element_at(name, (ROW, tile.lanes), COLUMN) for n, name in tile.products.items()})
             loop.names.update(saved)
             loop.names.update(tile.places)
+            loop.names.update(gathered)
             stores = tile.work.stores if number == len(order) - 1 else ()
             is_padded = not stores and _runs_over_vectors(k, tile, roots[number], saved)
             reductions = _partial_results(k, tile, phase, row, loop, is_padded)
