@@ -29,18 +29,19 @@ template <class T, class S> INLINED T converted(S x) {  // integers not by way o
   if constexpr (std::is_integral_v<S>) return (T)x;
   else return (T)value(x);
 }
+template <class S, int L> struct Some { typedef S type __attribute__((vector_size(L * sizeof(S)))); };
 template <class T, class S> INLINED typename Vector<T>::type vector_of(const S* from) {
   typedef typename Vector<T>::type vec;
   if constexpr (std::is_same_v<T, S>) return *(const vec*)from;
-  if constexpr (std::is_integral_v<S> && sizeof(S) < 4) {
-    typedef S few __attribute__((vector_size(sizeof(vec) / sizeof(T) * sizeof(S))));
-    typedef int32_t whole __attribute__((vector_size(sizeof(vec) / sizeof(T) * 4)));
-    few read;
-    memcpy(&read, from, sizeof(few));
-    return __builtin_convertvector(__builtin_convertvector(read, whole), vec);
+  constexpr int L = sizeof(vec) / sizeof(T);
+  if constexpr (std::is_integral_v<S> && sizeof(S) == 1) {  // twice as wide in each step, else a compiler goes singly
+    typename Some<S, L>::type read;
+    memcpy(&read, from, sizeof(read));
+    const auto wide = __builtin_convertvector(read, typename Some<int16_t, L>::type);
+    return __builtin_convertvector(__builtin_convertvector(wide, typename Some<int32_t, L>::type), vec);
   }
-  T row[sizeof(vec) / sizeof(T)];
-  for (size_t j = 0; j < sizeof(vec) / sizeof(T); ++j) row[j] = converted<T>(from[j]);
+  T row[L];
+  for (int j = 0; j < L; ++j) row[j] = converted<T>(from[j]);
   vec found;
   memcpy(&found, row, sizeof(vec));
   return found;
@@ -188,11 +189,7 @@ static __attribute__((noinline)) void turn_rows(long count, long depth, const S*
     long d = 0;
     for (; d + L <= depth; d += L) {
       vec rows[L];
-      for (int i = 0; i < L; ++i) {
-        T row[L];
-        for (int j = 0; j < L; ++j) row[j] = (T)value(from[(c + i) * stride + d + j]);
-        memcpy(&rows[i], row, sizeof(vec));
-      }
+      for (int i = 0; i < L; ++i) rows[i] = vector_of<T>(from + (c + i) * stride + d);
       turn_block<L / 2, L, vec>(rows);
       for (int i = 0; i < L; ++i) *(vec*)(to + (d + i) * width + c) = rows[i];
     }
