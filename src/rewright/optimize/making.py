@@ -11,7 +11,7 @@ from rewright.ir.graph import Graph
 from rewright.optimize.floor.measuring import measure, measure_peers
 from rewright.optimize.floor.peers import Example
 from rewright.optimize.floor.timings import FLOOR_SECONDS, OURS, Peer
-from rewright.optimize.planning.plan import WANT, Plan, widen_storage
+from rewright.optimize.planning.plan import WANT, KernelStep, Plan, widen_storage, writes
 from rewright.optimize.planning.planner import Planner
 from rewright.optimize.planning.preparing import prepare_graph
 from rewright.optimize.planning.splitting import split_plan
@@ -82,14 +82,16 @@ def trust_plan(
 ) -> tuple[Plan, Trust]:
     """The plan, with its unproved parts left to a library if need be, and the evidence for it.
 
-    ``again`` makes a plan that leaves some nodes to a library. Reads at computed places are left out first, then
-    everything that is computed for a tensor that is not proved.
+    ``again`` makes a plan that leaves some nodes to a library. Reads at computed places are left out first, those of
+    all kernels where the time was over before it was known which has no proof; then everything that is computed for a
+    tensor that is not proved.
     """
     known, apart, spent = Known(), frozenset[int](), 0.0
     found, current = trust(plan, budget, given, hurried=True, known=known), plan
     why = found.reason
     for _ in range(ROUNDS):
-        more = look_ups(current, found.unproved) or computed_for(current, found.unproved)
+        stored = [p for step in current.steps if isinstance(step, KernelStep) for p in writes(step)]
+        more = look_ups(current, found.unproved or stored) or computed_for(current, found.unproved)
         if found.evidence == "proved" or more <= apart:
             break
         apart, spent = apart | more, spent + found.seconds
