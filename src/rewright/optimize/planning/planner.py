@@ -22,6 +22,7 @@ from rewright.optimize.kernel import Kernel, Store
 from rewright.optimize.online.distributing import distribute_sums
 from rewright.optimize.planning.costs import CPU, Machine, again_seconds, elements
 from rewright.optimize.planning.dense import WHY, dense_products
+from rewright.optimize.planning.flattening import flat_results
 from rewright.optimize.planning.linear import sum_of
 from rewright.optimize.planning.merging import Merger, loaded_tensors
 from rewright.optimize.planning.plan import KernelStep, LibraryStep, Plan, Step, reads, writes
@@ -95,7 +96,8 @@ class Planner(Storing):
             self._rolled()
             self._looked_up()
             self._long()
-            self._flattened()
+            for position in flat_results(self.graph, frozenset(self.library)):
+                self._leave(position, "a view of what is stored")
         else:
             self._follow(self.like)
         table, origin = self.table, self.origin
@@ -146,41 +148,6 @@ class Planner(Storing):
                 self.library[position] = f"{node.op.name} at {node.span} is a running total, which needs one step each"
             elif _contracts_several(node.op):
                 self.library[position] = f"{node.op.name} at {node.span} contracts over several axes"
-
-    def _flattened(self) -> None:
-        """A result of products that is returned with axes put together is stored with these apart, and then viewed.
-
-        So a kernel has the heads of a group as its rows, which read the same keys, and not as a part of one axis.
-        """
-        outputs = set(self.graph.outputs.values())
-        for position in sorted(outputs):
-            base, are_joined = position, False
-            while self._is_flat(base):
-                are_joined |= isinstance(self.graph.nodes[base].op, ops.Reshape)
-                base = self.graph.nodes[base].operands[0]
-            if are_joined and base not in outputs and self._is_computed(base) and self._multiplies(base):
-                self._leave(position, "a view of what is stored")
-
-    def _is_flat(self, position: int) -> bool:
-        """Whether a tensor has the elements of its operand in their order."""
-        node = self.graph.nodes[position]
-        if isinstance(node.op, ops.BroadcastInDim):
-            return elements(self.graph, position) == elements(self.graph, node.operands[0])
-        return isinstance(node.op, ops.Reshape)
-
-    def _multiplies(self, position: int) -> bool:
-        """Whether a tensor is made of a product by functions of its elements alone."""
-        seen: set[int] = set()
-        stack = [position]
-        while stack:
-            p = stack.pop()
-            op = self.graph.nodes[p].op
-            if isinstance(op, ops.DotGeneral):
-                return True
-            if p not in seen and isinstance(op, ops.Elementwise) and p not in self.library:
-                stack.extend(self.graph.nodes[p].operands)
-            seen.add(p)
-        return False
 
     def _wraps(self, position: int) -> bool:
         """Whether a number of places may wrap: as an index it would be computed as if it did not."""
