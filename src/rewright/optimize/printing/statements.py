@@ -191,7 +191,7 @@ class BlockProduct:
     is_added: bool
     dtype: DType
     is_narrow: bool = False
-    """Whether the elements of both operands are numbers of bfloat16, though they are floats in memory."""
+    """Whether both operands may be taken rounded to bfloat16, as the program has them, though they are floats here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,6 +212,7 @@ class ReadProduct:
     is_added: bool
     dtype: DType
     is_narrow: bool = False
+    """As of a ``BlockProduct``; sums that are added are of floats all the same."""
 
 
 @dataclass(frozen=True, slots=True)

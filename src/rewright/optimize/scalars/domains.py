@@ -82,7 +82,7 @@ class Domain:
                 if obligation.below is not None and known.low >= 0 and known.high < obligation.below:
                     continue
                 behind = _behind(graph, [obligation.position])
-                is_fixed = not any(isinstance(graph.nodes[p].op, ops.Input) for p in behind)
+                is_fixed = not any(isinstance(graph.nodes[p].op, (ops.Input, ops.CustomCall)) for p in behind)
                 if is_fixed and not Domain(graph, (obligation,), behind).violation({}):
                     continue  # of constants, as a bias by distance is looked up: once is enough
                 found.append(obligation)
