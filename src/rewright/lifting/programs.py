@@ -482,7 +482,7 @@ class Run:
         before = {t for p in own.graph.nodes[position].operands for t in terms_of(values[own.values[p]])}
         for term in dict.fromkeys(terms_of(values[own.values[position]])):
             if term not in before:
-                terms.mark(terms.anchors, term)
+                terms.mark(terms.anchors.add, term)
 
 
 def _adds_up_parts(op: Operator, value: Value | None) -> bool:

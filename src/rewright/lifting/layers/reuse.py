@@ -17,7 +17,11 @@ if TYPE_CHECKING:
     from rewright.lifting.programs import Lifter, Run
 
 _MOST_TEMPLATES = 4
-"""Layers that alternate have as many templates; more kinds are lifted each by itself."""
+"""Layers that alternate have as many templates; more kinds are lifted each by itself.
+
+A layer that no other was like gives its place to a later one: the first ones are often alone, since what enters them is
+no sum of layers before.
+"""
 
 
 @dataclass(frozen=True)
@@ -43,6 +47,8 @@ class Reuse:
         self._entries = entries
         self._length = length
         self._sources: list[_Source] = []
+        self._repeated: set[int] = set()
+        """Where the sources start that another stretch was like."""
 
     def stretch(self, start: int) -> None:
         """Lift the stretch that starts at an entry."""
@@ -53,8 +59,11 @@ class Reuse:
             return
         stop = start + self._length
         if len(self._sources) == _MOST_TEMPLATES:
-            self._run.stretch(self._entries, start, stop)
-            return
+            alone = next((source for source in self._sources if source.start not in self._repeated), None)
+            if alone is None:
+                self._run.stretch(self._entries, start, stop)
+                return
+            self._sources.remove(alone)
         journal = self._run.journal
         first = 0 if journal is None else len(journal.entries)
         trace = self._lifter.trace_afresh(lambda: self._run.stretch(self._entries, start, stop))
@@ -105,6 +114,7 @@ class Reuse:
         instance = source.template.apply([values[operands[number]] for number in range(len(operands))])
         if instance is None:
             return False
+        self._repeated.add(source.start)
         self._keep(source, start, instance)
         if self._run.first == SEQUENTIAL:
             self._run.copies.append(partial(self._keep, source, start, instance, everything=True))

@@ -182,9 +182,12 @@ class Guards:
         """
         if self._algebra.sequential or self.guard_of(addend) is not None or addend.term in self._terms.infinite:
             return addend
-        found = self._support((addend.term, addend.access), dict(addend.parts))
+        operand, parts = (addend.term, addend.access), dict(addend.parts)
+        with self._terms.traced(None):  # what is looked into in vain is no part of a step
+            found = self._support(operand, parts)
         if found is None or found[0][0] in self._terms.tested:
             return addend
+        self._support(operand, parts)
         inner = self._within(*found, addend)
         return addend if inner == addend else self.guard(*found, self._with_sum(inner))
 
@@ -215,8 +218,11 @@ class Guards:
             several = (self._support(factor, parts) for factor in terms.operands(operand))
             return next((found for found in several if found is not None), None)
         if isinstance(label, Add):
-            found = {self._support(summand, parts) for summand in terms.operands(operand)}
-            return found.pop() if len(found) == 1 else None
+            first, *others = reversed(terms.operands(operand))  # the last one is rarely the longest
+            found = self._support(first, parts)
+            if found is None or any(self._support(summand, parts) != found for summand in others):
+                return None
+            return found
         return None
 
     def guard(self, value: Operand, region: Region, body: Addend) -> Addend:

@@ -179,6 +179,9 @@ def _read(terms: Terms, data: Addend, operands: list[Operand]) -> list[Addend]:
     bound = sorted({-v for _, strides in data.access for v, _ in strides if v < 0})
     if not bound:
         return [data]
+    known = _position_at(terms, data, operands) if data.term == terms.index else None
+    if known is not None:
+        return known
     label = terms.label(data.term)
     if isinstance(label, Add):
         coefficients, accesses = terms.coefficients(data.term), terms.accesses(data.term)
@@ -192,6 +195,20 @@ def _read(terms: Terms, data: Addend, operands: list[Operand]) -> list[Addend]:
         access = tuple(_replace(i, -number, (0, ((-position, 1),))) for i in access)
     term, outer = terms.take([(data.term, access), *(operands[number - 1] for number in bound)])
     return [Addend(data.coefficient, term, outer, data.parts)]
+
+
+def _position_at(terms: Terms, data: Addend, operands: list[Operand]) -> list[Addend] | None:
+    """The position at ``low + stride * k``, which is that number: ``arange(n)[k]`` is ``k``; None for sizes there."""
+    low, strides = data.access[0]
+    rest = tuple((v, stride) for v, stride in strides if v >= 0)
+    found = [Addend(data.coefficient * s, *operands[-v - 1]) for v, s in strides if v < 0 and isinstance(s, int)]
+    if len(found) + len(rest) != len(strides):
+        return None
+    if rest:
+        return [*found, Addend(data.coefficient, terms.index, ((low, rest),))]
+    if not isinstance(low, int):
+        return None
+    return [*found, Addend(data.coefficient * low, terms.one, ())] if low else found
 
 
 def _replace(index: Index, var: int, replacement: Index) -> Index:

@@ -111,7 +111,7 @@ def _is_finite_maximum(algebra: Algebra, view: View) -> bool:
         return False
     found = is_finite(algebra.terms, operand, ranges_of(algebra.terms.window))
     if found:
-        algebra.facts.finite.update(algebra.terms.inputs(addend.term))
+        algebra.terms.mark(algebra.facts.take_as_finite, addend.term)
     return found
 
 

@@ -176,8 +176,7 @@ def _assume_masked(algebra: Algebra, addend: Addend, wanted: Region, index: View
     """``select(t in S, t + c, k)`` in range says that t is outside of S, or t + c in range."""
     tested = algebra.terms.inside[addend.term]
     for value in tested:
-        algebra.terms.pin(value)
-        if value in algebra.facts.known:
+        if algebra.facts.has(value):
             continue
         if algebra.terms.arity[value] != len(addend.access):
             continue

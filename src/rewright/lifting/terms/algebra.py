@@ -150,7 +150,7 @@ class Algebra:
         if self.sequential:
             closed = self.folds.close(addend)
             for hole, region in addend.parts:
-                self.terms.mark(self.known, self.terms.set_range(hole, region))
+                self.terms.mark(self.known.add, self.terms.set_range(hole, region))
             return closed
         even = self._even(addend) or (self._unmasked(addend) if self.forms.quotients else None)
         return addend if even is None else self.folds.close(even)

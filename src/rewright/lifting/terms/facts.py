@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from rewright import ops
 from rewright.claims.language import Opaque
@@ -33,16 +34,26 @@ class Facts:
     def allowed_values(self, term: int) -> Region | None:
         """The set that an integer term's values lie in, where it is known."""
         found = self.known.get(term)
-        if found is not None:
-            self._terms.pin(term)
-            return found
-        return self._chosen_among(term)
+        if found is None:
+            return self._chosen_among(term)
+        self._terms.mark(partial(self._is_known, found), term)
+        return found
+
+    def has(self, term: int) -> bool:
+        """Whether a look-up told what the values of a term are."""
+        found = term in self.known
+        self._terms.mark(lambda other: (other in self.known) == found, term)
+        return found
+
+    def _is_known(self, region: Region, term: int) -> bool:
+        return self.known.get(term) == region
 
     def _chosen_among(self, term: int) -> Region | None:
         """The positions of an axis, for a term that sorts it or chooses of it: these are known without a look-up."""
         label = self._terms.label(term)
         if not isinstance(label, Opaque):
             return None
+        self._terms.see(term)
         op = label.op
         if not isinstance(op, ops.Ordering) or op.result != "indices":
             return None
@@ -53,37 +64,53 @@ class Facts:
     def leave_unchecked(self, terms: Sequence[int]) -> None:
         """Note that a rank looks up with a sum of terms, and that nothing shows that this stays in range."""
         for term in terms:
-            self._terms.pin(term)
-            self.unchecked |= self._terms.inputs(term)
-            self.layered |= self._terms.reads_named(term)
+            self._terms.mark(self._leave_unchecked, term)
+
+    def _leave_unchecked(self, term: int) -> None:
+        self.unchecked |= self._terms.inputs(term)
+        self.layered |= self._terms.reads_named(term)
+
+    def take_as_finite(self, term: int) -> None:
+        """Note that a term is taken to be finite where the programs ask whether it is."""
+        self.finite |= self._terms.inputs(term)
 
     def learn(self, operand: Operand, lengths: Sequence[Dim], allowed: Region) -> None:
         """Record the set that the values read lie in; not for a term that was tested outside of what is read."""
         term, access = operand
-        self._terms.pin(term)
         window = hull(access, lengths)
         if window is None or not dense(access, lengths):
             return
         chosen = None if term in self.known else self._chosen_among(term)
-        if chosen is not None and intersect(chosen, allowed) == chosen:
-            return
-        if term in self.known:
-            if self.known[term] == allowed:
-                self.looked_up[term].append(window)
-        elif all(other is not None and contains(window, other) for other in self.tests.get(term, ())):
-            self.known[term] = allowed
-            self.looked_up[term] = [window]
+        if chosen is None or intersect(chosen, allowed) != chosen:
+            self._terms.mark(partial(self._learn, window, allowed), term)
+
+    def _learn(self, window: Window, allowed: Region, term: int) -> None:
+        if term not in self.known:
+            if not all(other is not None and contains(window, other) for other in self.tests.get(term, ())):
+                return
+            self.known[term], self.looked_up[term] = allowed, []
+        if self.known[term] == allowed and window not in self.looked_up[term]:
+            self.looked_up[term].append(window)
 
     def name_operand(self, operand: Operand, lengths: Sequence[Dim]) -> Operand:
         """The integer operand of a test, under a name of its own where it reads elements without facts."""
         windows = [(term, hull(access, lengths)) for term, access in read_by(self._terms, operand)]
         for term, window in windows:
-            known = self.looked_up.get(term)
-            if known is not None:
-                self._terms.pin(term)
-            if known is not None and not (window is not None and any(contains(w, window) for w in known)):
+            is_apart = self._is_apart(window, True, term)
+            self._terms.mark(partial(self._is_apart, window, is_apart), term)
+            if is_apart:
                 return self._terms.apply("identity", [operand])
         for term, window in windows:
-            self._terms.pin(term)
-            self.tests.setdefault(term, []).append(window)
+            self._terms.mark(partial(self._test, window), term)
         return operand
+
+    def _is_apart(self, window: Window | None, wanted: bool, term: int) -> bool:
+        """Whether it is ``wanted`` that a term has a fact, and a window elements for which it does not hold."""
+        known = self.looked_up.get(term)
+        holds = window is not None and any(contains(w, window) for w in known or ())
+        return (known is not None and not holds) == wanted
+
+    def _test(self, window: Window | None, term: int) -> None:
+        found = self.tests.setdefault(term, [])
+        if window not in found:
+            found.append(window)

@@ -43,7 +43,7 @@ from rewright.lifting.terms.forms import Rewrites
 from rewright.lifting.terms.index import Frame, compose, identity
 from rewright.lifting.terms.regions import Box, Region, is_set
 from rewright.lifting.terms.regions import add as add_regions
-from rewright.lifting.terms.trace import Trace
+from rewright.lifting.terms.trace import Mark, Trace
 from rewright.lifting.terms.value import Parts
 
 ONE = Fraction(1)
@@ -247,16 +247,11 @@ class Terms:
             self._trace.opened.add(term)
         return self.see(term)
 
-    def pin(self, term: int) -> None:
-        """Note that what is concluded holds of this term by itself, whatever its structure."""
+    def mark(self, mark: Mark, term: int) -> None:
+        """Ask or note something of a term, and of whichever stands for it where a trace is used again."""
+        mark(term)
         if self._trace is not None:
-            self._trace.pinned.add(term)
-
-    def mark(self, marked: set[int], term: int) -> None:
-        """Put a term in a set."""
-        marked.add(term)
-        if self._trace is not None:
-            self._trace.marks.append((marked, term))
+            self._trace.marks.append((mark, term))
 
     def accesses(self, term: int) -> Accesses:
         """Where a node reads each of its children."""

@@ -40,9 +40,7 @@ class Template:
         self._known = set(ranged).union(*(terms.inside[t] for t in self._numbers))
         self._before = set(self._numbers)
         self._events = [e for event in trace.events if (e := self._event(*event)) is not None]
-        self._pinned = [(self._numbers[t], t) for t in trace.pinned if t in self._numbers]
-        self._pinned += [(self._numbers[t], t) for t in self._known if t in self._numbers]
-        self._marks = [(marked, self._number(term)) for marked, term in trace.marks]
+        self._marks = [(mark, self._number(term)) for mark, term in trace.marks]
         for value in results:
             for term in terms_of(value):
                 self._number(term)
@@ -95,10 +93,8 @@ class Template:
             return None
         if len(set(image)) != len(image):
             return None  # what was told apart, such as two open folds, must stay apart
-        if any(image[number] not in (term, UNSET) for number, term in self._pinned):
+        if any(mark(image[number]) is False for mark, number in self._marks):
             return None
-        for marked, number in self._marks:
-            marked.add(image[number])
         return Instance(numbers, image)
 
     def _bind(self, image: list[int], term: int, new: int) -> bool:
@@ -110,7 +106,7 @@ class Template:
         terms = self._terms
         if term == new:
             return True
-        if isinstance(terms.label(term), _LEAVES) or terms.inside[term] != terms.inside[new]:
+        if isinstance(terms.label(term), _LEAVES):
             return False
         if terms.open[term] and not _open_alike(terms, term, new):
             return False

@@ -2,17 +2,22 @@
 
 A trace lists, in order, the terms that were made and the terms whose structure was used. The same steps are right for
 other operands wherever those have the structure that was used: a *template* checks that and makes the same terms
-over the other operands. What holds of one particular term only, such as a range of its values, is *pinned*: there the
-template applies to that very term and to no other.
+over the other operands. What else is known of a term, such as a range of its values, or was noted of it, is a *mark*:
+it is asked or noted of the term that stands for it too.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rewright.lifting.terms.store import Label
+
+
+Mark = Callable[[int], object]
+"""Asks or notes something of a term; False where a term that stands for the first one gives another answer."""
 
 
 @dataclass
@@ -23,9 +28,8 @@ class Trace:
         default_factory=list["tuple[int, Label | None, tuple[int, ...]]"]
     )
     """A term, and for one that was made its label and children."""
-    pinned: set[int] = field(default_factory=set[int])
-    marks: list[tuple[set[int], int]] = field(default_factory=list[tuple[set[int], int]])
-    """Sets that a term was put in."""
+    marks: list[tuple[Mark, int]] = field(default_factory=list["tuple[Mark, int]"])
+    """What was asked of a term, or noted of it, besides its structure."""
     opened: set[int] = field(default_factory=set[int])
     """Operators without laws of which more than their identity was used."""
     _known: set[int] = field(default_factory=set[int])
@@ -49,6 +53,5 @@ class Trace:
                 self.note_use(term)
             else:
                 self.note_term(term, label, children)
-        self.pinned |= other.pinned
         self.marks += other.marks
         self.opened |= other.opened
