@@ -81,6 +81,8 @@ class Evenness:
         node = self._graph.nodes[position]
         if isinstance(node.op, ops.Constant):
             return not ops.is_table(node.op)
+        if isinstance(node.op, ops.Iota):
+            return node.op.dimension not in axes
         found = follows_whole(self._graph, node) if node.operands else None
         if found is None:
             return False

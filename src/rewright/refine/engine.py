@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import operator
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Literal
 
 from rewright.blame.factors import describe_factor
 from rewright.blame.wording import describe_output
@@ -22,11 +21,11 @@ from rewright.ops.agreement import CollectiveMismatch
 from rewright.proof.checker import Store
 from rewright.proof.checker import audit as check_certificate
 from rewright.proof.conditions import Open, Violated
-from rewright.proof.constants import differ, written_out
 from rewright.proof.drawn import judge_draws
 from rewright.proof.unknowns import Question, questions, unknown_assumptions
 from rewright.proof.unwritten import with_own_memory
 from rewright.proof.wrapping import insert_wrapping, wrapping
+from rewright.refine.aim import Aim, Programs, Runs, Values, is_proof, with_written_constants
 from rewright.refine.case import Case, Ran
 from rewright.refine.certificate.claims import conditions_of, obligations_of
 from rewright.refine.certificate.stated import Stated
@@ -51,21 +50,19 @@ from rewright.refine.relations.counting import notes_of_counts
 from rewright.refine.relations.equations import tensors_of
 from rewright.refine.relations.given import Given, Relations
 from rewright.refine.relations.known import complete_relations, input_relations, output_expectations
-from rewright.refine.relations.narrow import narrow_question
+from rewright.refine.relations.narrow import Narrow, narrow_question
 from rewright.refine.relations.numbered import align_names
 from rewright.refine.relations.numbered import unpaired_notes as told_of
 from rewright.refine.relations.of_one_run import fixed_on_one_side
 from rewright.refine.relations.padding import state_padding
 from rewright.refine.relations.solving import reads
+from rewright.refine.relations.unsorted import without_sorts
 from rewright.refine.relations.unwritten import made_of_memory
 from rewright.refine.relations.vacuity import judge_content
 from rewright.refine.rewriting.drafts import Draft
-from rewright.refine.running import compare, conclude_from_values
+from rewright.refine.running import conclude_from_values
 from rewright.refine.verdict import Evidence, Finding, OutputRelation, Pairing, Stats, Status, Verdict
 
-_Programs = tuple[Graph, RankProgram]
-Runs = Literal["always", "failed", "never"]
-"""Which programs are run on values: all of them, those without a proof, or none."""
 _EXPLAINING = 60.0
 """Without a budget repairs are looked for for so many seconds."""
 _UNMATCHED = (
@@ -194,7 +191,7 @@ def answer(
 class _Asked:
     """A question about two programs, and how detailed the answer has to be."""
 
-    captured: _Programs
+    captured: Programs
     relations: Given | None
     expect: Given | None
     budget: float | None
@@ -207,27 +204,6 @@ class _Asked:
     runs: Runs
     tell: Callable[[Finding], None] | None
     explain: bool = True
-
-
-class _Values:
-    """Values of both programs in a case; the programs are run on first use, if they may be run."""
-
-    def __init__(self, case: Case, runs: Runs) -> None:
-        self._case, self.are_known = case, runs != "never"
-        self._ran: Ran | None = None
-        self.seconds = 0.0
-
-    def ran(self) -> Ran:
-        """What running the programs showed."""
-        if self._ran is None:
-            started = time.perf_counter()
-            self._ran = compare(self._case)
-            self.seconds = time.perf_counter() - started
-        return self._ran
-
-    def wrong(self, failed: Collection[str]) -> Collection[str]:
-        """Those of some outputs that they show to be wrong."""
-        return self.ran().known_wrong(failed) if self.are_known else ()
 
 
 @dataclass(frozen=True)
@@ -247,14 +223,22 @@ class _Told:
 def _answer(question: Question, asked: _Asked, drafts: Sequence[Draft] = ()) -> Verdict:
     """The verdict on a question; ``drafts`` are its programs with how they were narrowed, if they were."""
     case = _case(question, asked)
-    values = _Values(case, asked.runs)
+    values = Values(case, asked.runs)
     loose = unrelated_draw(case)
     if loose:
         return _Told(case.relations.assumptions, case.program.notes, Stats()).unknown(loose)
-    proof, is_written_out = _Aim(case, asked.deadline, values).reached(rounds=asked.rounds)
+    aim = Aim(case, asked.deadline, values)
+    first = None if drafts else aim.first()
+    if first is not None and first.failed:
+        unsorted = without_sorts(question)
+        other = None if unsorted is None else _rewritten(unsorted, asked, values)
+        if other is not None and other.status == "proved":
+            return other
+        first = None
+    proof, is_written_out = (first, False) if first is not None else aim.reached(rounds=asked.rounds)
     if proof.failed and proof.pairing is not None:
         case = _by_name(case, proof.pairing)
-        values = _Values(case, asked.runs)
+        values = Values(case, asked.runs)
         given = case.relations, case.expected, asked.deadline
         proof = attempt(case.sequential, case.program, *given, wrong=values.wrong)
     told = _reported(case, proof)
@@ -282,6 +266,13 @@ def _answer(question: Question, asked: _Asked, drafts: Sequence[Draft] = ()) -> 
     found = _after_failure(case, values, proof, asked, told)
     # All numbers show that programs differ; where they differ is clearer without those out of range.
     return less if less is not None and less.status == found.status == "refuted" else found
+
+
+def _rewritten(narrow: Narrow, asked: _Asked, values: Values) -> Verdict | None:
+    """The answer to a question in another form, without an explanation; None where values differ anyway."""
+    if values.are_known and values.ran().is_different:
+        return None
+    return _answer(narrow.question, replace(asked, tell=None, explain=False), narrow.drafts)
 
 
 def _case(question: Question, asked: _Asked) -> Case:
@@ -334,9 +325,9 @@ def _of_proof(stated: Stated, proof: Proof, is_written_out: bool, asked: _Asked,
     if proof.pairing is not None:
         case, captured = _by_name(case, proof.pairing), align_names(*captured, proof.pairing)
     programs = case.sequential, case.program
-    meant = _written_out(*programs) if is_written_out else programs
+    meant = with_written_constants(*programs) if is_written_out else programs
     doubt = wrapping([meant[0], *meant[1].graphs]) if asked.counts else ""
-    if doubt and not _is_proof(attempt(*_count(*meant), case.relations, case.expected, asked.deadline)):
+    if doubt and not is_proof(attempt(*_count(*meant), case.relations, case.expected, asked.deadline)):
         return told.unknown(doubt)
     drawn = judge_draws(case.sequential, case.program, case.relations.placements)
     if drawn.faults:
@@ -380,48 +371,7 @@ def _layers(case: Case, proof: Proof) -> tuple[Layered, ...]:
     return found if len(graphs) == len(own) and all(map(operator.is_, graphs, own)) else ()
 
 
-@dataclass(frozen=True)
-class _Aim:
-    """A goal: what to prove, the deadline, and what the values of a run say about it."""
-
-    case: Case
-    deadline: float | None
-    values: _Values
-
-    def reached(self, *, rounds: bool) -> tuple[Proof, bool]:
-        """The proof, and whether it is one of the programs with rounded constants written out.
-
-        This is tried where the programs have other constants, before slow attempts, and never where values may differ:
-        what is zero for the exact constants may be multiplied until it is not.
-        """
-        sequential, program = self.case.sequential, self.case.program
-        if not rounds or not differ(sequential, program.graphs):
-            return self._tried(sequential, program), False
-        proof = self._tried(sequential, program, laws=False, repeat=False)
-        if _is_proof(proof) or proof.out_of_time or proof.mismatch:
-            return proof, False
-        if self.values.are_known and self.values.ran().result.agrees is not False:
-            proof = self._tried(*_written_out(sequential, program), repeat=False)
-            if _is_proof(proof):
-                return proof, True
-        return self._tried(sequential, program), False
-
-    def _tried(self, sequential: Graph, program: RankProgram, *, laws: bool = True, repeat: bool = True) -> Proof:
-        given = self.case.relations, self.case.expected, self.deadline
-        return attempt(sequential, program, *given, laws=laws, repeat=repeat, wrong=self.values.wrong)
-
-
-def _is_proof(proof: Proof) -> bool:
-    return not (proof.failed or proof.mismatch or proof.out_of_time)
-
-
-def _written_out(sequential: Graph, program: RankProgram) -> _Programs:
-    """The programs with rounded constants replaced by the numbers that they were rounded from."""
-    first, graphs = written_out(sequential, program.graphs)
-    return first, replace(program, graphs=graphs)
-
-
-def _count(sequential: Graph, program: RankProgram) -> _Programs:
+def _count(sequential: Graph, program: RankProgram) -> Programs:
     """The programs in which short integers wrap around."""
     return insert_wrapping(sequential), replace(program, graphs=tuple(map(insert_wrapping, program.graphs)))
 
@@ -429,7 +379,7 @@ def _count(sequential: Graph, program: RankProgram) -> _Programs:
 def _proved(
     sequential: Graph,
     program: RankProgram,
-    meant: _Programs,
+    meant: Programs,
     stated: Stated,
     proof: Proof,
     told: _Told,
@@ -466,7 +416,7 @@ def audit_verdict(
     return replace(verdict, evidence=Evidence.PROVED)
 
 
-def _of_values(case: Case, values: _Values, proof: Proof, told: _Told) -> Verdict:
+def _of_values(case: Case, values: Values, proof: Proof, told: _Told) -> Verdict:
     """Refuted by values alone: they differ, and the proof was not finished."""
     asked = {name: str(case.expected[name]) if name in case.expected else None for name in case.sequential.outputs}
     proof.failed = list(asked)
@@ -478,7 +428,7 @@ def _of_values(case: Case, values: _Values, proof: Proof, told: _Told) -> Verdic
     return Verdict("refuted", Evidence.TESTED, *about, programs=(case.sequential, case.program))
 
 
-def _after_failure(case: Case, values: _Values, proof: Proof, asked: _Asked, told: _Told) -> Verdict:
+def _after_failure(case: Case, values: Values, proof: Proof, asked: _Asked, told: _Told) -> Verdict:
     """The verdict after a failed proof: refuted where the numeric twin finds different values, else unknown."""
     memory = made_of_memory(case.sequential, proof.failed)
     if memory:

@@ -343,6 +343,13 @@ def argsort_stable(c: Context, x: Value, *, stable: bool, dim: int = -1, descend
     return _sort(c, x, dim, descending, stable)[1]
 
 
+def _whole_numbers(c: Context, position: int) -> int | None:
+    """The integers that a tensor is, or was cast from; None for one of floats that may be fractions."""
+    node = c.b.node(position)
+    source = node.operands[0] if isinstance(node.op, ops.Convert) else position
+    return source if c.b.type(source).dtype in (DType.I32, DType.I64) else None
+
+
 @TABLE.register("aten.histc.default")
 def histc(c: Context, x: Value, bins: int = 100, min: Number = 0, max: Number = 0) -> int:
     """How many elements fall into each of ``bins`` equal intervals; the last one includes its upper end."""
@@ -350,6 +357,11 @@ def histc(c: Context, x: Value, bins: int = 100, min: Number = 0, max: Number = 
         raise UnsupportedOperator("histc with limits taken from the data; give min and max as numbers")
     (position,) = c.positions(x)
     dtype = c.result().dtype
+    whole = _whole_numbers(c, position)
+    if whole is not None and float(min).is_integer() and bins == max - min + 1:  # one interval for each number
+        flat = rb.reshape(c.b, whole, (1, x.type.size()))
+        numbers = rb.shift_by(c.b, rb.iota(c.b, (bins, 1), 0, c.b.type(whole).dtype), int(min))
+        return rb.reduce(c.b, "sum", rb.convert(c.b, rb.compare(c.b, "EQ", flat, numbers), dtype), [1])
     flat = rb.reshape(c.b, position, (1, x.type.size()))
     # In PyTorch's order of operations: only rounding separates elements on the bounds of an interval.
     scaled = rb.scale_by(c.b, rb.shift_by(c.b, flat, -min), bins)

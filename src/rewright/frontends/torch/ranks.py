@@ -18,7 +18,7 @@ from rewright.frontends import fitting
 from rewright.frontends.ranks import share_nodes
 from rewright.frontends.torch import forks, waiting
 from rewright.frontends.torch.alike.lowering import lower_alike
-from rewright.frontends.torch.alike.tracing import have_one_group, trace_alike
+from rewright.frontends.torch.alike.tracing import Alike, have_one_group, trace_alike
 from rewright.frontends.torch.capture import with_metadata
 from rewright.frontends.torch.drawing.generators import watching_seeds
 from rewright.frontends.torch.fakes import Dynamic
@@ -131,8 +131,7 @@ def _trace_alike(
     calls = Calls() if validate else None
     found: list[_Lowered] = []
     with trace_alike(build, mesh, backward=backward, dynamic=dynamic) as alike:
-        with alike.at(1):
-            graphs = lower_alike({r: alike.program(r) for r in range(mesh.size)}, alike.arguments, 1)
+        graphs = _lowered_alike(alike, mesh)
         for rank in range(mesh.size):
             with alike.at(rank) as traced:
                 if calls is not None:
@@ -141,6 +140,18 @@ def _trace_alike(
     shared = share_nodes([rank.graph for rank in found])
     ranks = [replace(rank, graph=graph) for rank, graph in zip(found, shared, strict=True)]
     return ranks, [] if calls is None else [calls.record()]
+
+
+def _lowered_alike(alike: Alike, mesh: Mesh) -> dict[int, Graph]:
+    """The graphs of ranks that are lowered together; of those that are left out others may be alike."""
+    graphs: dict[int, Graph] = {}
+    rest = list(range(mesh.size))
+    while len(rest) > 1:
+        first = rest[-2]  # the numbers of the first ranks are often those of something else too, as nought and one
+        with alike.at(first):
+            graphs |= lower_alike({rank: alike.program(rank) for rank in rest}, alike.arguments, first)
+        rest = [rank for rank in rest if rank not in graphs]
+    return graphs
 
 
 def _of_all(

@@ -13,9 +13,9 @@ from rewright.lifting.masks.nested_guards import simplify
 from rewright.lifting.masks.positions import align, decide, ranges_of
 from rewright.lifting.recognition.instances import elsewhere
 from rewright.lifting.terms import regions
-from rewright.lifting.terms.index import identity
+from rewright.lifting.terms.index import compose, identity
 from rewright.lifting.terms.regions import Region
-from rewright.lifting.terms.store import ONE, Operand
+from rewright.lifting.terms.store import ONE, POINTWISE, Operand, Terms
 from rewright.lifting.terms.value import Digits, Parts
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ class Guards:
     def __init__(self, algebra: Algebra) -> None:
         self._algebra = algebra
         self._terms = algebra.terms
-        self._cases: dict[int, tuple[int, list[Case]] | None] = {}
+        self._cases: dict[int, tuple[Operand, list[Case]] | None] = {}
 
     def forget(self) -> None:
         """Follow cases anew from here on."""
@@ -125,12 +125,12 @@ class Guards:
         found = self._case_analysis(value[0])
         if found is None:
             return value, region
-        term, table = found
+        (term, access), table = found
         parts = [self.possible(term, case.where) for case in table]
         kept = [regions.intersect(part, case.preimage(region)) for part, case in zip(parts, table, strict=True)]
-        return self.base((term, value[1]), regions.union(kept))
+        return self.base((term, compose(access, value[1])), regions.union(kept))
 
-    def _case_analysis(self, term: int) -> tuple[int, list[Case]] | None:
+    def _case_analysis(self, term: int) -> tuple[Operand, list[Case]] | None:
         if term not in self._cases:
             self._cases[term] = None
             with self._algebra.over(None):
@@ -298,26 +298,37 @@ class Case:
         return regions.EVERYTHING if regions.intersect(own, region) else regions.NOTHING
 
 
-def cases(algebra: Algebra, term: int) -> tuple[int, list[Case]] | None:
+def cases(algebra: Algebra, term: int) -> tuple[Operand, list[Case]] | None:
     """An integer term as a function of one value that guards inside test, case by case; None where it is not so."""
     terms = algebra.terms
-    for value in sorted(terms.inside[term]):
-        if terms.arity[value] != terms.arity[term]:
-            continue
-        operand: Operand = (value, identity(terms.arity[value]))
-        for inner in terms.tests(term, value):
+    whole: Operand = (term, identity(terms.arity[term]))
+    for operand, tests in sorted(_tests_in(terms, whole).items(), key=lambda item: item[0][0]):
+        for inner in tests:
             found: list[Case] = []
             for part in (inner, regions.complement(inner)):
-                where = algebra.guards.possible(value, part)
-                simple = simplify(terms, (term, identity(terms.arity[term])), operand, where)
+                where = algebra.guards.possible(operand[0], part)
+                simple = simplify(terms, whole, operand, where)
                 constant, scale, rest = algebra.integer(View((), (simple,)))
-                whole = constant.denominator == 1 and (rest is None or (rest == operand and abs(scale) == 1))
-                if not whole or not _bounded_by_numbers(where):
+                is_case = constant.denominator == 1 and (rest is None or (rest == operand and abs(scale) == 1))
+                if not is_case or not _bounded_by_numbers(where):
                     break
                 found.append(Case(where, constant, scale if rest is not None else Fraction(0)))
             else:
-                return value, found
+                return operand, found
     return None
+
+
+def _tests_in(terms: Terms, operand: Operand) -> dict[Operand, list[Region]]:
+    """The integers that guards directly in a term, or in its addends, test, each with the sets."""
+    found: dict[Operand, list[Region]] = {}
+    parts = terms.operands(operand) if isinstance(terms.label(operand[0]), POINTWISE) else []
+    if len(parts) == 1 and isinstance(terms.label(parts[0][0]), Add):  # a multiple of a sum
+        parts += terms.operands(parts[0])
+    for part in (operand, *parts):
+        masked = terms.mask(part)
+        if masked is not None and regions.is_set(masked[2]) and masked[2] not in found.get(masked[0], ()):
+            found.setdefault(masked[0], []).append(masked[2])
+    return found
 
 
 def _bounded_by_numbers(region: Region) -> bool:

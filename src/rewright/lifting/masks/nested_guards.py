@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from fractions import Fraction
 from typing import cast
 
@@ -60,11 +61,20 @@ class _Within:
         digit = digit_within(terms, operand, self._value, self._region)
         if digit is not None:
             return digit
-        inner = [self.simplify(child, depth - 1) for child in terms.operands(operand)]
         if isinstance(label, Take):
-            read = take(terms, inner[0], inner[1:])
+            data, *indices = terms.operands(operand)
+            read = take(terms, self._of_data(data, depth), [self.simplify(index, depth - 1) for index in indices])
             return terms.add([(a.coefficient, a.term, a.access) for a in read]) or Addend(Fraction(0), terms.one, ())
-        return terms.remake(term, inner)
+        return terms.remake(term, [self.simplify(child, depth - 1) for child in terms.operands(operand)])
+
+    def _of_data(self, operand: Operand, depth: int) -> Addend:
+        """What is read at data there, wherever that is: the places have names of their own as long."""
+        term, access = operand
+        free = 1 + max((v for at in (access, self._value[1]) for _, strides in at for v, _ in strides), default=0)
+        there = {v: free - v for _, strides in access for v, _ in strides if v < 0}
+        found = self.simplify((term, _renamed(access, there)), depth - 1)
+        back = {own: v for v, own in there.items()}
+        return Addend(found.coefficient, found.term, _renamed(found.access, back), found.parts)
 
     def _decide(self, operand: Operand, depth: int) -> Addend:
         """An inner guard that tests the same value is its body or zero where the outer set settles it.
@@ -209,6 +219,11 @@ def _position_at(terms: Terms, data: Addend, operands: list[Operand]) -> list[Ad
     if not isinstance(low, int):
         return None
     return [*found, Addend(data.coefficient * low, terms.one, ())] if low else found
+
+
+def _renamed(access: Access, names: Mapping[int, int]) -> Access:
+    """The access with other variables."""
+    return tuple(build(low, {names.get(v, v): stride for v, stride in strides}) for low, strides in access)
 
 
 def _replace(index: Index, var: int, replacement: Index) -> Index:

@@ -437,10 +437,17 @@ class Algebra:
         """Whether a map of open folds would be a term of the sequential program with these summed as they are there."""
         if not addend.parts or any(hole == addend.term for hole, _ in addend.parts):
             return False
-        parts = tuple((hole, self.wholes[hole]) for hole, _ in addend.parts if hole in self.wholes)
+        wholes = [(hole, self._whole(hole)) for hole, _ in addend.parts]
+        parts = tuple((hole, whole) for hole, whole in wholes if whole is not None)
         if len(parts) < len(addend.parts):
             return True
         return self.folds.close(replace(addend, parts=parts)).term < self.horizon
+
+    def _whole(self, hole: int) -> Region | None:
+        """The range of a fold in the sequential program, or all that a guard's value can be; None where it has none."""
+        if isinstance(self.terms.label(hole), Guard):
+            return self.guards.possible(self.terms.children(hole)[0], regions.EVERYTHING)
+        return self.wholes.get(hole)
 
     def is_strange(self, *views: View) -> bool:
         """Whether no reading of any index makes what is made of the views a part of the sequential program."""

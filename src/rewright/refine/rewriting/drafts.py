@@ -109,16 +109,16 @@ def _is_copied(old: Node, new: Node, places: Mapping[int, int]) -> bool:
 
 
 def _scalars(graph: Graph) -> list[bool]:
-    """For every node whether it is one number, laid out."""
+    """For every node whether it is one number, or the index along an axis, laid out."""
     found: list[bool] = []
     for node in graph.nodes:
-        is_number = ops.splat(node.op) is not None
+        is_number = ops.splat(node.op) is not None or isinstance(node.op, ops.Iota)
         found.append(is_number or (isinstance(node.op, LAYING_OUT) and found[node.operands[0]]))
     return found
 
 
 def _part(after: Graph, place: int, position: int, held: Mapping[int, Sequence[int]], scalars: Sequence[bool]) -> Put:
-    """What was put in, up to nodes that hold values of earlier nodes; numbers are always a part of it."""
+    """What was put in, up to nodes that hold values of earlier nodes; numbers and indices are always a part of it."""
     inside, leaves = set[int](), dict[int, int]()
     stack = [place]
     while stack:

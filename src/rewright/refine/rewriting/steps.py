@@ -140,6 +140,7 @@ class _Finder:
             name = "b0"
             right = _Cone(frozenset(), {position: name}).part(self._graph, position)
             yield Lemma("", put.part, right, PROVED, (), ((name, _without_exactness(facts)),)), ((name, (position,)),)
+        known = list[tuple[Lemma, Leaves]]()
         for cone in self._cones(position, put):
             right = cone.part(self._graph, position)
             held = {name: p for p, name in cone.leaves.items()}
@@ -148,7 +149,13 @@ class _Finder:
             inner = tuple((name, places[p]) for name, p in put.leaves.items() if p in places)
             leaves = tuple((name, (p,)) for name, p in (held | dict(put.leaves)).items())
             for evidence, given in self._ways(put, held):
-                yield Lemma("", put.part, right, evidence, (), given, inner), leaves
+                lemma = Lemma("", put.part, right, evidence, (), given, inner), leaves
+                # A law tells at once whether it says it, and is asked of every cone before normal forms are.
+                if evidence == PROVED and self._change.law:
+                    known.append(lemma)
+                else:
+                    yield lemma
+        yield from known
 
     def _ways(self, put: Put, held: Mapping[str, int]) -> Iterator[tuple[str, Given]]:
         if len(held) == 1 and self._graph.nodes[next(iter(held.values()))].type.dtype.value in ("i8", "ui8"):
@@ -203,7 +210,7 @@ def _behind(graph: Graph, root: int, names: Mapping[int, str], depth: int, *, lo
         following: set[int] = set()
         for position in sorted(level - inside - leaves.keys()):
             node = graph.nodes[position]
-            is_constant = isinstance(node.op, ops.Constant)
+            is_constant = isinstance(node.op, ops.Constant | ops.Iota)
             if position in names and position != root and not looks_in:
                 leaves[position] = names[position]
             elif isinstance(node.op, ops.Input) or (distance == depth and not is_constant):

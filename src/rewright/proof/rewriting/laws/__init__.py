@@ -22,7 +22,9 @@ from rewright.proof.rewriting.laws.growing import Growing
 from rewright.proof.rewriting.laws.orders import Orders
 from rewright.proof.rewriting.laws.picked import Picked
 from rewright.proof.rewriting.laws.places import Places
+from rewright.proof.rewriting.laws.repeating import Repeating
 from rewright.proof.rewriting.laws.rows import Rows
+from rewright.proof.rewriting.laws.unsorted import Unsorted
 from rewright.proof.rewriting.lemma import Lemma, is_well_formed
 
 Maker = Callable[[GraphBuilder, int, Mapping[int, int]], int | None]
@@ -39,7 +41,9 @@ LAWS: Mapping[str, Law] = MappingProxyType(
         "orders": Orders,
         "picked": Picked,
         "places": Places,
+        "repeating": Repeating,
         "rows": Rows,
+        "unsorted": Unsorted,
     }
 )
 """The laws by name."""

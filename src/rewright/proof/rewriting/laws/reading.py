@@ -10,7 +10,7 @@ from rewright.analysis.evenness import splat
 from rewright.analysis.moving import moved_operands
 from rewright.ir.dims import Dim
 from rewright.ir.graph import Graph, Node
-from rewright.ir.types import DType
+from rewright.ir.types import DType, TensorType
 from rewright.ops.facts import Facts, fits
 
 LONG = (DType.I32, DType.I64, DType.U32, DType.U64)
@@ -73,6 +73,23 @@ def places_on(graph: Graph, known: Sequence[Facts], position: int) -> Dim | None
         if isinstance(node.op, ops.Collective) or not moved or moved != node.operands[:1]:
             return None
         (position,) = moved
+
+
+def reads_whole_rows(op: ops.Gather, kind: TensorType) -> bool:
+    """Whether rows of a tensor of this type are read, one behind the other, each as a whole."""
+    rows = op.start_index_map == op.collapsed_slice_dims == (0,) and not op.operand_batching_dims
+    return rows and op.offset_dims == tuple(range(1, kind.rank)) and op.slice_sizes[1:] == kind.shape[1:]
+
+
+def writes_whole_rows(op: ops.Scatter, kind: TensorType) -> bool:
+    """Whether rows of a tensor of this type are written, each as a whole."""
+    rows = op.inserted_window_dims == op.scatter_dims_to_operand_dims == (0,) and not op.input_batching_dims
+    return rows and op.update_window_dims == tuple(range(1, kind.rank))
+
+
+def is_list(kind: TensorType, vector_dim: int) -> bool:
+    """Whether indices of this type are one number each, one behind the other."""
+    return kind.rank == vector_dim == 1 or (kind.rank == 2 and kind.shape[1] == vector_dim == 1)
 
 
 def writes_rows(op: ops.Scatter, rank: int) -> bool:
