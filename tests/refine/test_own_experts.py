@@ -79,6 +79,27 @@ class Mixture(nn.Module):
         found = torch.bmm(self.down[chosen], torch.bmm(self.up[chosen], rows).tanh()).squeeze(-1)
         return (found * score.reshape(-1, 1)).view(TOKENS, CHOSEN, WIDTH).sum(1)
 
+    def grouped(self, x: Tensor, index: Tensor, score: Tensor, local: int) -> Tensor:
+        """The routes sorted by expert, a product for every group, and the results put back."""
+        ids, order = torch.sort(index.reshape(-1))
+        counts = torch.histc(ids.float(), bins=local, min=0, max=local - 1)
+        ends = torch.cumsum(counts, 0, dtype=torch.int32)
+        others = (ids >= local).unsqueeze(-1)
+        rows = x[order // CHOSEN].masked_fill(others, 0.0)
+        rows = self._by_group(self._by_group(rows, self.up, ends).masked_fill(others, 0.0).tanh(), self.down, ends)
+        rows = rows.masked_fill(others, 0.0) * score.reshape(-1)[order].unsqueeze(-1)
+        if self.bug == "order":
+            return rows.view(TOKENS, CHOSEN, WIDTH).sum(1)
+        back = torch.empty_like(order)
+        back[order] = torch.arange(order.numel())
+        return rows[back].view(TOKENS, CHOSEN, WIDTH).sum(1)
+
+    @staticmethod
+    def _by_group(rows: Tensor, weights: Tensor, ends: Tensor) -> Tensor:
+        places = torch.arange(rows.shape[0], dtype=torch.int32)
+        own = (ends.unsqueeze(0) <= places.unsqueeze(1)).sum(1).unsqueeze(1) == torch.arange(weights.shape[0])
+        return torch.where(own.unsqueeze(-1), torch.einsum("ij,ekj->iek", rows, weights), 0.0).sum(1)
+
     def one_hot(self, x: Tensor, index: Tensor, score: Tensor, local: int) -> Tensor:
         """Every expert on every token, of which those chosen are picked out."""
         picked = nn.functional.one_hot(index, local + 1)[..., :local].to(x.dtype)
@@ -102,7 +123,7 @@ def refined(test: str, products: str, bug: str = "") -> Verdict:
     return rw.refine(sequential, ranks, relations={"up": "Shard(0)", "down": "Shard(0)"}, audit=not bug)
 
 
-@pytest.mark.parametrize("products", ["batched", "one_hot", "scattered"])
+@pytest.mark.parametrize("products", ["batched", "grouped", "one_hot", "scattered"])
 @pytest.mark.parametrize("test", ["quotient", "comparisons"])
 def test_experts_of_ranks_are_those_of_one_device(test: str, products: str) -> None:
     verdict = refined(test, products)
@@ -115,3 +136,8 @@ def test_experts_of_ranks_are_those_of_one_device(test: str, products: str) -> N
 def test_routes_to_others_that_count_and_gradients_that_are_not_added_up_are_found(bug: str) -> None:
     """Routes of another rank, weights of routes that others have, a router whose gradients stay local."""
     assert refined("quotient", "batched", bug).status == "refuted"
+
+
+@pytest.mark.parametrize("bug", ["next rank", "order"])
+def test_groups_of_other_ranks_and_rows_that_are_not_put_back_are_found(bug: str) -> None:
+    assert refined("quotient", "grouped", bug).status == "refuted"

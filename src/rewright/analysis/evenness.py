@@ -49,6 +49,12 @@ def follows(graph: Graph, node: Node) -> tuple[Following, ...] | None:
     return op.follows(types, node.type) if isinstance(op, ops.TensorOperator) else None
 
 
+def keeps_rows(graph: Graph, node: Node) -> tuple[Following, ...] | None:
+    """What axes go on row by row, by operand; None where nothing is known of it."""
+    op, types = node.op, [graph.nodes[p].type for p in node.operands]
+    return op.keeps_rows(types, node.type) if isinstance(op, ops.TensorOperator) else None
+
+
 def follows_whole(graph: Graph, node: Node) -> tuple[Following, ...] | None:
     """What axes follow, by operand; None where one that has several places follows none."""
     found = follows(graph, node)

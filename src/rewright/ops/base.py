@@ -112,6 +112,13 @@ class TensorOperator(Operator):
         """
         return None
 
+    def keeps_rows(self, operands: Sequence[TensorType], result: TensorType) -> tuple[Following, ...] | None:
+        """As :meth:`follows`, but the result may vary along axes that no operand has: one tensor beside another, say.
+
+        Rows along an axis that operands have are computed each by itself, all in the same way.
+        """
+        return self.follows(operands, result)
+
     def facts(self, operands: Sequence[Facts], types: Sequence[TensorType], result: TensorType) -> Facts:
         """What the result's elements may be where the operands' elements are what is known of them.
 

@@ -295,6 +295,10 @@ class Pad(Layout):
                 low[axis], high[axis] = sizes.pad(own, source, self.low[axis], self.high[axis])
         return {"low": tuple(low), "high": tuple(high)}
 
+    def keeps_rows(self, operands: Sequence[TensorType], result: TensorType) -> tuple[Following, ...]:
+        widths = enumerate(zip(self.low, self.high, self.interior, strict=True))
+        return tuple(axis if own == (0, 0, 0) else None for axis, own in widths), ()
+
     def compute(self, operands: Sequence[Array], real: Real) -> Array:
         low, high = static(self.name, self.low), static(self.name, self.high)
         operand, value = operands
@@ -373,6 +377,10 @@ class Concatenate(Layout):
             else:
                 same_each(sizes, parts, [own] * len(parts))
         return {}
+
+    def keeps_rows(self, operands: Sequence[TensorType], result: TensorType) -> tuple[Following, ...]:
+        own = tuple(None if axis == self.dimension else axis for axis in range(result.rank))
+        return (own,) * len(operands)
 
     def compute(self, operands: Sequence[Array], real: Real) -> Array:
         return np.concatenate(operands, axis=self.dimension)

@@ -60,6 +60,7 @@ from rewright.refine.relations.unsorted import without_sorts
 from rewright.refine.relations.unwritten import made_of_memory
 from rewright.refine.relations.vacuity import judge_content
 from rewright.refine.rewriting.drafts import Draft
+from rewright.refine.rewriting.steps import LemmaSearch, NotShown
 from rewright.refine.running import conclude_from_values
 from rewright.refine.verdict import Evidence, Finding, OutputRelation, Pairing, Stats, Status, Verdict
 
@@ -272,7 +273,13 @@ def _rewritten(narrow: Narrow, asked: _Asked, values: Values) -> Verdict | None:
     """The answer to a question in another form, without an explanation; None where values differ anyway."""
     if values.are_known and values.ran().is_different:
         return None
-    return _answer(narrow.question, replace(asked, tell=None, explain=False), narrow.drafts)
+    found = _answer(narrow.question, replace(asked, tell=None, explain=False), narrow.drafts)
+    try:
+        for draft in narrow.drafts if found.status == "proved" else ():
+            LemmaSearch().stages(draft, counts=not asked.counts)
+    except NotShown:
+        return None
+    return found
 
 
 def _case(question: Question, asked: _Asked) -> Case:

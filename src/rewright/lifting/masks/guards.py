@@ -45,16 +45,29 @@ class Guards:
         return value, region
 
     def narrow(self, dims: tuple[Digits, ...], addend: Addend) -> Addend:
-        """Drop an inner guard on t from ``[t = v] * body``, where v runs over positions that the guard accepts."""
+        """Drop inner guards on t from ``[t = v] * body``, where v runs over positions that they accept."""
         outer = self.guard_of(addend)
-        inner = self.guard_of(outer[2]) if outer is not None else None
-        if outer is None or inner is None:
+        if outer is None:
             return addend
-        lengths = [n for digits in dims for n in digits]
-        window = self._window(outer[0], outer[1], inner[0], lengths)
-        if window is None or regions.intersect(window, inner[1]) != window:
-            return addend
-        return self.guard(outer[0], outer[1], inner[2])
+        value, region, body = outer
+        lengths, inner = [n for digits in dims for n in digits], self.guard_of(body)
+        if inner is not None:
+            window = self._window(value, region, inner[0], lengths)
+            if window is not None and regions.intersect(window, inner[1]) == window:
+                return self.guard(value, region, inner[2])
+        return addend if self._algebra.sequential else self._narrow_within(value, region, body, lengths) or addend
+
+    def _narrow_within(self, value: Operand, region: Region, body: Addend, lengths: Sequence[Dim]) -> Addend | None:
+        """The same for guards deep in a body; None where there is none."""
+        tests = self._terms.inside[body.term]
+        if not tests or not isinstance(self._terms.label(value[0]), Add):
+            return None
+        for _, tested in self._terms.expand(*value):
+            window = self._window(value, region, tested, lengths) if tested[0] in tests else None
+            simple = body if window is None else self._within(tested, window, body)
+            if simple != body:
+                return self.guard(value, region, simple)
+        return None
 
     def _window(self, value: Operand, region: Region, tested: Operand, lengths: Sequence[Dim]) -> Region | None:
         """What ``tested`` can be where ``value``, an index plus or minus it, lies in a set of one point."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Literal
 
 from rewright import ops
 from rewright.ir.errors import RewrightError
@@ -26,6 +27,9 @@ _MOST = 400
 """Operators of a part that are looked at."""
 _MOST_CLOSED = 4096
 _PLACED = "the rewrite of {0} at {1} is not shown to compute the same: {2}"
+
+
+_Inside = Literal["nothing", "integers", "all"]
 
 
 class NotShown(RewrightError):
@@ -187,10 +191,11 @@ class _Finder:
         """What is behind a node up to what is read by what was put in, deeper and deeper."""
         names = {p: name for name, p in put.leaves.items()}
         before: _Cone | None = None
-        # A law may have to see what was put in reads, too: that it is a choice, say.
-        for looks_in in (False, True) if self._change.law else (False,):
+        # A law may have to see what was put in reads, too: that it is a choice, say, or what integers are made of.
+        ways: tuple[_Inside, ...] = ("nothing", "integers", "all") if self._change.law else ("nothing",)
+        for looks_in in ways:
             for depth in _DEPTHS:
-                cone = _behind(self._graph, position, names, depth, looks_in=looks_in)
+                cone = _behind(self._graph, position, names, depth, looks_in)
                 if cone is None:
                     break
                 if before is None or cone.inside != before.inside:
@@ -203,21 +208,29 @@ def _without_exactness(facts: Facts) -> Facts:
     return replace(facts, exact=False)
 
 
-def _behind(graph: Graph, root: int, names: Mapping[int, str], depth: int, *, looks_in: bool = False) -> _Cone | None:
-    """So many operators behind a node, numbers not counted; None where there are too many."""
+def _behind(graph: Graph, root: int, names: Mapping[int, str], depth: int, looks_in: _Inside) -> _Cone | None:
+    """So many operators behind a node, numbers not counted; None where there are too many.
+
+    ``looks_in`` says which nodes that have names are looked into: of integers no further than to what is a float.
+    """
     inside, leaves, level = set[int](), dict[int, str](), {root}
+    behind_integers = set[int]()
     for distance in range(depth + 1):
         following: set[int] = set()
         for position in sorted(level - inside - leaves.keys()):
             node = graph.nodes[position]
             is_constant = isinstance(node.op, ops.Constant | ops.Iota)
-            if position in names and position != root and not looks_in:
+            is_last = distance == depth or (position in behind_integers and node.type.dtype.is_float)
+            is_named, is_float = position in names and position != root, node.type.dtype.is_float
+            if is_named and (looks_in == "nothing" or (looks_in == "integers" and is_float)):
                 leaves[position] = names[position]
-            elif isinstance(node.op, ops.Input) or (distance == depth and not is_constant):
+            elif isinstance(node.op, ops.Input) or (is_last and not is_constant):
                 leaves[position] = f"b{position}"
             else:
                 inside.add(position)
                 following.update(node.operands)
+                if looks_in == "integers" and (is_named or position in behind_integers):
+                    behind_integers.update(node.operands)
         level = following
     if len(inside) > _MOST:
         return None

@@ -14,6 +14,7 @@ from rewright.analysis.evenness import follows
 from rewright.ir.graph import Graph, Node
 from rewright.ops.facts import Facts, fits
 from rewright.proof.rewriting.laws.reading import LONG, number
+from rewright.proof.rewriting.laws.signs import Signs
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,7 @@ class Counting:
 
     def __init__(self, graph: Graph, known: Sequence[Facts]) -> None:
         self._graph, self._known = graph, known
+        self._signs = Signs(graph, known)
         self._ends: dict[int, int | None] = {}
 
     def groups(self, position: int) -> Groups | None:
@@ -91,9 +93,10 @@ class Counting:
 
     def _test(self, position: int, directions: Sequence[str]) -> Node | None:
         """A comparison along two axes, as numbers that are one where it holds."""
-        node = self._graph.nodes[position]
-        test = self._graph.nodes[node.operands[0]] if isinstance(node.op, ops.Convert) else node
-        counts = isinstance(node.op, ops.Convert) and (node.type.dtype in LONG or node.type.dtype.is_float)
+        dtype, test = self._graph.nodes[position].type.dtype, self._graph.nodes[self._plain(position)]
+        if isinstance(test.op, ops.Convert):
+            test = self._graph.nodes[test.operands[0]]
+        counts = dtype in LONG or dtype.is_float
         return test if counts and test.type.rank == 2 and _direction(test) in directions else None
 
     def _along(self, position: int, axis: int) -> int | None:
@@ -144,8 +147,8 @@ class Counting:
 
     def _are_whole(self, position: int) -> bool:
         """Whether numbers are whole and none of them is below zero."""
-        known, kind = self._known[position], self._graph.nodes[position].type
-        return known.whole and known.is_finite and known.low >= 0 and kind.dtype in LONG and kind.rank == 1
+        kind = self._graph.nodes[position].type
+        return kind.dtype in LONG and kind.rank == 1 and self._signs.is_nonnegative(position)
 
 
 def _direction(node: Node) -> str:

@@ -14,12 +14,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from rewright import ops
-from rewright.analysis.evenness import Evenness, follows
+from rewright.analysis.evenness import Evenness, keeps_rows
 from rewright.ir.graph import Graph, GraphBuilder, Node
 from rewright.ir.types import TensorType
 from rewright.ops.facts import Facts
 from rewright.proof.rewriting.laws.counting import Counting
-from rewright.proof.rewriting.laws.reading import core, is_list, number, reads_whole_rows, writes_whole_rows
+from rewright.proof.rewriting.laws.reading import LONG, core, is_list, number, reads_whole_rows, writes_whole_rows
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class Unsorted:
             return self._writes_in_order(node)
         if isinstance(node.op, ops.Gather):
             return self._reads_in_order(node.op, node)
-        found = self._followed(node)
+        found = keeps_rows(self._graph, node)
         if found is None:
             return self._counts_groups(position)
         own = {
@@ -82,16 +82,6 @@ class Unsorted:
             if p not in self._sorted and not self._evenness.is_even(p, _along(axes, axis)):
                 return None
         return _Sorted(by, axis)
-
-    def _followed(self, node: Node) -> Sequence[Sequence[int | None]] | None:
-        """By operand and axis of it the axis of the result that goes on row by row."""
-        if isinstance(node.op, ops.Concatenate):
-            own = node.op.dimension
-            return [[None if axis == own else axis for axis in range(node.type.rank)]] * len(node.operands)
-        if isinstance(node.op, ops.Pad):
-            widths = zip(node.op.low, node.op.high, node.op.interior, strict=True)
-            return [[axis if own == (0, 0, 0) else None for axis, own in enumerate(widths)], []]
-        return None if isinstance(node.op, ops.Collective) else follows(self._graph, node)
 
     def _reads_in_order(self, op: ops.Gather, node: Node) -> _Sorted | None:
         """What is read at places that are in order, from what is not."""
@@ -122,9 +112,7 @@ class Unsorted:
         while True:
             position = core(self._graph, self._known, position)
             node = self._graph.nodes[position]
-            is_read = isinstance(node.op, ops.Gather) and node.type.rank == 1
-            table = self._graph.nodes[node.operands[0]] if is_read else node
-            if not is_read or not isinstance(table.op, ops.Iota) or table.type.rank != 1:
+            if not isinstance(node.op, ops.Gather) or not self._reads_positions(node.op, node):
                 break
             position = node.operands[1]  # arange(n)[k] is k
         if not isinstance(node.op, ops.Sort) or node.op.result != "indices" or node.op.descending:
@@ -133,6 +121,12 @@ class Unsorted:
         sort, place = self._graph.nodes[before].op, self._sorted.get(before)
         gives_places = isinstance(sort, ops.Sort) and sort.result == "indices" and place is not None
         return place.by if gives_places and place is not None else None
+
+    def _reads_positions(self, op: ops.Gather, node: Node) -> bool:
+        """Whether a list is read of the positions along an axis."""
+        table, at = (self._graph.nodes[p] for p in node.operands)
+        counts = isinstance(table.op, ops.Iota) and table.type.rank == 1 and table.type.dtype in LONG
+        return counts and reads_whole_rows(op, table.type) and is_list(at.type, op.index_vector_dim)
 
     def _has_rows(self, by: tuple[int, bool], kind: TensorType) -> bool:
         return kind.shape[0] == self._graph.nodes[by[0]].type.shape[0]
