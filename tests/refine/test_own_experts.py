@@ -54,13 +54,17 @@ class Mixture(nn.Module):
         self.test, self.products, self.bug = test, products, bug
 
     def forward(self, x: Tensor) -> Tensor:
+        return self.routed(x).square().sum()
+
+    def routed(self, x: Tensor) -> Tensor:
+        """The sum of the chosen experts' results."""
         score, index = self.router(x).softmax(-1).topk(CHOSEN, -1)
         local = self.up.shape[0]
         if self.test:
             x, score = _Copied.apply(x), score if self.bug == "router" else _Copied.apply(score)
             index, score = self._own(index, score, local)
         y = getattr(self, self.products)(x, index, score, local)
-        return (_Added.apply(y) if self.test else y).square().sum()
+        return _Added.apply(y) if self.test else y
 
     def _own(self, index: Tensor, score: Tensor, local: int) -> tuple[Tensor, Tensor]:
         """The routes to own experts; the others name one past the last, with weight zero."""
@@ -141,3 +145,25 @@ def test_routes_to_others_that_count_and_gradients_that_are_not_added_up_are_fou
 @pytest.mark.parametrize("bug", ["next rank", "order"])
 def test_groups_of_other_ranks_and_rows_that_are_not_put_back_are_found(bug: str) -> None:
     assert refined("quotient", "grouped", bug).status == "refuted"
+
+
+@pytest.mark.long
+def test_layers_of_experts_in_groups() -> None:
+    """Each layer sorts in an order of its own; parts that are equal are written down once for all of them."""
+
+    class Layers(nn.Module):
+        def __init__(self, local: int, test: str) -> None:
+            super().__init__()
+            self.layers = nn.ModuleList(Mixture(local, test, "grouped") for _ in range(3))
+
+        def forward(self, x: Tensor) -> Tensor:
+            for layer in self.layers:
+                x = x + layer.routed(x)
+            return x.square().sum()
+
+    inputs = (torch.zeros(TOKENS, WIDTH),)
+    sequential = rw.capture(Layers(EXPERTS, ""), inputs, backward=True)
+    ranks = rw.capture_ranks(lambda mesh: (Layers(EXPERTS // 2, "quotient"), inputs), {"ep": 2}, backward=True)
+    given = {"layers.*.up": "Shard(0)", "layers.*.down": "Shard(0)"}
+    verdict = rw.refine(sequential, ranks, relations=given, audit=True)
+    assert verdict.status == "proved" and verdict.evidence.value == "proved", verdict.reason

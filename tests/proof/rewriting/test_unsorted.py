@@ -14,8 +14,9 @@ from rewright.interp.program import run
 from rewright.ir.graph import Graph, GraphBuilder
 from rewright.ir.types import DType, TensorType
 from rewright.ops.facts import REAL, Facts, facts_between
-from rewright.proof.rewriting.laws import LAWS, apply_to
+from rewright.proof.rewriting.laws import LAWS, apply_to, follows
 from rewright.proof.rewriting.laws.signs import Signs
+from rewright.proof.rewriting.lemma import Lemma
 
 I64, F = DType.I64, DType.F64
 ROUTES, GROUPS, WIDTH = 10, 3, 2
@@ -360,3 +361,32 @@ def test_a_choice_leaves_out_what_would_be_below_zero(graph: Graph, expected: bo
     assert signs.is_nonnegative(graph.outputs["y"]) is expected
     values = run(graph, {"index": np.arange(ROUTES) % 10})["y"]
     assert not expected or values.min() >= 0
+
+
+# --- lemmas -----------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("write", HOLD)
+def test_only_what_the_law_makes_follows(write: Write) -> None:
+    graph, given = small(write)
+    made = rewritten(graph, given)
+    made = replace(made, outputs={"y": made.outputs["y"]})
+    lemma = Lemma("part", made, graph, "law unsorted", given=tuple(given.items()))
+    assert follows("unsorted", lemma)
+    assert not follows("unsorted", replace(lemma, left=graph))
+    assert not follows("repeating", lemma)
+    spoilt = [
+        position
+        for position in made.ancestors([made.outputs["y"]])
+        if isinstance(made.nodes[position].op, ops.Constant | ops.Reduce | ops.Iota | ops.Exponential | ops.Abs)
+    ]
+    for position in spoilt:
+        node = made.nodes[position]
+        other = ops.Constant(node.type, (7.0 if node.type.dtype.is_float else 7,))
+        nodes = (*made.nodes[:position], replace(node, op=other, operands=()), *made.nodes[position + 1 :])
+        assert not follows("unsorted", replace(lemma, left=replace(made, nodes=nodes)))
+
+
+def test_groups_of_numbers_of_which_nothing_is_given_do_not_follow() -> None:
+    graph, given = small(products_of_groups)
+    made = rewritten(graph, given)
+    lemma = Lemma("part", made, graph, "law unsorted", given=tuple(given.items()))
+    assert follows("unsorted", lemma) and not follows("unsorted", replace(lemma, given=()))

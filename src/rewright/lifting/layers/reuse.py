@@ -111,6 +111,9 @@ class Reuse:
             if operands.setdefault(number, value) != value:
                 return False
         values = self._lifter.values
+        shifts = self._shifts(source, start)
+        if shifts is None:
+            return False
         instance = source.template.apply([values[operands[number]] for number in range(len(operands))])
         if instance is None:
             return False
@@ -118,18 +121,25 @@ class Reuse:
         self._keep(source, start, instance)
         if self._run.first == SEQUENTIAL:
             self._run.copies.append(partial(self._keep, source, start, instance, everything=True))
-        self._write_down(source, start, instance)
+        self._write_down(source, shifts, instance)
         return True
 
-    def _write_down(self, source: _Source, start: int, instance: Instance) -> None:
-        journal, places, first = self._run.journal, self._entries.places, self._run.first
+    def _shifts(self, source: _Source, start: int) -> dict[int, int] | None:
+        """By program how much later its nodes are; None where a journal needs one number and there are several."""
+        if self._run.journal is None:
+            return {}
+        places, length, first = self._entries.places, self._length, self._run.first
+        shifts: dict[int, int] = {}
+        earlier = places[source.start : source.start + length]
+        for (program, position), (_, later) in zip(earlier, places[start : start + length], strict=True):
+            if shifts.setdefault(program + first, later - position) != later - position:
+                return None
+        return shifts
+
+    def _write_down(self, source: _Source, shifts: dict[int, int], instance: Instance) -> None:
+        journal = self._run.journal
         if journal is None or source.entries[0] == source.entries[1]:
             return  # a stretch of inputs only, which the relations describe
-        shifts: dict[int, int] = {}
-        for (program, position), (_, later) in zip(
-            places[source.start : source.start + self._length], places[start : start + self._length], strict=True
-        ):
-            shifts.setdefault(program + first, later - position)
         images = {t: i for t, n in instance.numbers.items() if (i := instance.image[n]) not in (t, UNSET)}
         journal.entries.append(Again(*source.entries, shifts, images))
 

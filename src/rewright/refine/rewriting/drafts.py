@@ -137,9 +137,25 @@ def _part(after: Graph, place: int, position: int, held: Mapping[int, Sequence[i
         name = f"a{number}"
         places[own] = builder.input(name, ops.Input(name, after.nodes[own].type))
         names[name] = leaves[own]
-    copy_nodes(builder, after, sorted(inside), places)
+    copy_nodes(builder, after, _operands_first(after, place, inside), places)
     builder.output("result", places[place])
     return Put(builder.build(), names)
+
+
+def _operands_first(graph: Graph, root: int, inside: Collection[int]) -> list[int]:
+    """The nodes of a part in an order that only depends on what it computes: parts that are equal have equal places."""
+    order, done, stack = list[int](), set[int](), [(root, False)]
+    while stack:
+        position, is_read = stack.pop()
+        if position in done or position not in inside:
+            continue
+        if is_read:
+            done.add(position)
+            order.append(position)
+        else:
+            stack.append((position, True))
+            stack.extend((operand, False) for operand in reversed(graph.nodes[position].operands))
+    return order
 
 
 __all__ = ["Change", "Draft", "graphs_of"]
