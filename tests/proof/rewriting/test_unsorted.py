@@ -248,6 +248,15 @@ def groups_of_other_numbers(p: Parts) -> int:
     return _back(p, p.own(p.taken(), p.groups(p.ends(of=other))))
 
 
+def groups_of_pairs(p: Parts) -> int:
+    """Counts over two axes, of which nothing is known."""
+    both = (GROUPS, ROUTES, 2)
+    hits = p.b.add(ops.Compare("EQ"), p.spread(p.sorted_ids, both, 1), p.iota(both, 0))
+    counts = p.sums(p.b.add(ops.Convert(I64), hits), 1, 2)
+    ends = p.b.add(ops.ReduceWindow("sum", (GROUPS,), (1,), ((GROUPS - 1, 0),)), counts)
+    return _back(p, p.own(p.taken(), p.groups(ends)))
+
+
 def written_over_something(p: Parts) -> int:
     return _back(p, p.write(p.x, p.inverse(), p.x))
 
@@ -264,6 +273,7 @@ FAIL: tuple[Write, ...] = (
     beginnings_for_ends,
     ends_that_are_below,
     groups_of_other_numbers,
+    groups_of_pairs,
     written_over_something,
 )
 

@@ -66,8 +66,10 @@ class Counting:
         if not isinstance(node.op, ops.Reduce) or node.op.kind != "sum" or node.type.rank != 1:
             return None
         found = self._test(node.operands[0], ("EQ",))
+        if found is None:
+            return None
         (axis,) = node.op.dimensions
-        for one, other in (found.operands, found.operands[::-1]) if found is not None else ():
+        for one, other in (found.operands, found.operands[::-1]):
             of = self._along(one, axis) if self._is_index(other, 1 - axis) else None
             if of is not None:
                 return self._before_sorting(self._plain(of))
