@@ -93,10 +93,10 @@ class Mixture(nn.Module):
         rows = self._by_group(self._by_group(rows, self.up, ends).masked_fill(others, 0.0).tanh(), self.down, ends)
         rows = rows.masked_fill(others, 0.0) * score.reshape(-1)[order].unsqueeze(-1)
         if self.bug == "order":
-            return rows.view(TOKENS, CHOSEN, WIDTH).sum(1)
+            return rows.view(-1, CHOSEN, WIDTH).sum(1)
         back = torch.empty_like(order)
         back[order] = torch.arange(order.numel())
-        return rows[back].view(TOKENS, CHOSEN, WIDTH).sum(1)
+        return rows[back].view(-1, CHOSEN, WIDTH).sum(1)
 
     @staticmethod
     def _by_group(rows: Tensor, weights: Tensor, ends: Tensor) -> Tensor:
@@ -167,3 +167,26 @@ def test_layers_of_experts_in_groups() -> None:
     given = {"layers.*.up": "Shard(0)", "layers.*.down": "Shard(0)"}
     verdict = rw.refine(sequential, ranks, relations=given, audit=True)
     assert verdict.status == "proved" and verdict.evidence.value == "proved", verdict.reason
+
+
+def test_ranks_that_sort_their_own_tokens() -> None:
+    """The model on one device sorts the tokens of all ranks at once."""
+
+    def step(model: Mixture, x: Tensor, over: Any = None) -> dict[str, Tensor]:
+        loss = model(x)
+        loss.backward()
+        found = {"loss": loss.detach()} | {
+            f"grad:{name}": p.grad for name, p in model.named_parameters() if p.grad is not None
+        }
+        return {name: _summed(value) for name, value in found.items()} if over is not None else found
+
+    def model() -> Mixture:
+        return Mixture(EXPERTS, products="grouped")
+
+    sequential = rw.capture(lambda m, x: step(m, x), (model(), torch.zeros(2 * TOKENS, WIDTH)))
+    ranks = rw.capture_ranks(
+        lambda mesh: (lambda m, x: step(m, x, mesh), (model(), torch.zeros(TOKENS, WIDTH))), {"dp": 2}
+    )
+    verdict = rw.refine(sequential, ranks, relations={"x": "Shard(0)"}, audit=True)
+    assert verdict.status == "proved" and verdict.evidence.value == "proved", verdict.reason
+    assert {"grad:router.weight", "grad:up", "grad:down"} <= set(verdict.relation)

@@ -373,6 +373,39 @@ def test_a_choice_leaves_out_what_would_be_below_zero(graph: Graph, expected: bo
     assert not expected or values.min() >= 0
 
 
+# --- groups that are counted by marks ---------------------------------------------------------------------------------
+def routed(*added: int) -> Graph:
+    """Two places of every row are chosen, as many places as rows; how often each is, by marks that are added up."""
+    b = GraphBuilder("routed")
+    rows, chosen = 3, 2
+    x = b.input("x", ops.Input("x", TensorType((rows, rows), F)))
+    at = b.add(ops.TopK(chosen, "indices"), x)
+    no, yes = (
+        b.add(ops.Constant(TensorType(s, DType.BOOL), (v,))) for s, v in (((rows, rows), 0), ((rows, chosen), 1))
+    )
+    marks = b.add(ops.Scatter("replace", (), (1,), (0,), (0,), (1,), 2), no, at, yes)
+    counts = b.add(ops.Reduce("sum", added), b.add(ops.Convert(I64), marks))
+    ends = b.add(ops.ReduceWindow("sum", (rows,), (1,), ((rows - 1, 0),)), counts)
+    ids, both = b.add(ops.Reshape((rows * chosen,)), at), (rows * chosen, rows)
+    here = b.add(ops.BroadcastInDim(both, (1,)), ends), b.add(ops.Iota(TensorType(both, I64), 0))
+    groups = b.add(ops.Reduce("sum", (1,)), b.add(ops.Convert(I64), b.add(ops.Compare("LE"), *here)))
+    order = b.add(ops.Sort(0, False, "indices"), ids)
+    back = b.add(ops.Sort(0, False, "indices"), order)
+    b.output("y", b.add(ops.Gather((), (0,), (), (), (0,), 1, (1,)), groups, back))
+    return b.build()
+
+
+@pytest.mark.parametrize(("added", "fits"), [((0,), True), ((1,), False)])
+def test_marks_of_a_choice_count_its_places_where_all_rows_are_added_up(added: tuple[int, ...], fits: bool) -> None:
+    graph = routed(*added)
+    made = apply_to(graph, LAWS["unsorted"](graph, facts_of(graph)))
+    for seed in range(10):
+        inputs = {"x": np.random.default_rng(seed).integers(0, 3, (3, 3)).astype(float)}
+        np.testing.assert_array_equal(run(made, inputs)["y"], run(graph, inputs)["y"])
+    sorts = any(isinstance(made.nodes[p].op, ops.Sort) for p in made.ancestors([made.outputs["y"]]))
+    assert sorts is not fits
+
+
 # --- lemmas -----------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("write", HOLD)
 def test_only_what_the_law_makes_follows(write: Write) -> None:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from rewright import ops
-from rewright.analysis.evenness import splat
+from rewright.analysis.evenness import follows, splat
 from rewright.analysis.moving import moved_operands
 from rewright.ir.dims import Dim
 from rewright.ir.graph import Graph, Node
@@ -59,6 +59,40 @@ def asks_for_below(graph: Graph, known: Sequence[Facts], node: Node) -> bool:
     test = graph.nodes[node.operands[0]]
     is_below = isinstance(test.op, ops.Compare) and test.op.direction == "LT"
     return is_below and test.operands[0] == node.operands[2] and number(graph, known, test.operands[1]) == 0
+
+
+def plain(graph: Graph, known: Sequence[Facts], position: int) -> int:
+    """What is behind casts that keep whole numbers."""
+    node = graph.nodes[position]
+    while isinstance(node.op, ops.Convert):
+        (source,) = node.operands
+        target = node.type.dtype
+        if not (known[source].whole and known[source].is_finite and (target.is_float or fits(known[source], target))):
+            break
+        position, node = source, graph.nodes[source]
+    return position
+
+
+def along(graph: Graph, known: Sequence[Facts], position: int, axis: int) -> int | None:
+    """The list of whole numbers that a tensor has along an axis, whatever its other coordinates."""
+    while True:
+        position = plain(graph, known, position)
+        node = graph.nodes[position]
+        if node.type.rank == 1:
+            return position
+        inner = followed(graph, node, axis) if isinstance(node.op, ops.View) else None
+        if inner is None:
+            return None
+        (source,) = node.operands
+        if any(size != 1 for k, size in enumerate(graph.nodes[source].type.shape) if k != inner):
+            return None
+        position, axis = source, inner
+
+
+def followed(graph: Graph, node: Node, axis: int) -> int | None:
+    """The axis of a view's operand that one of its axes follows."""
+    found = follows(graph, node)
+    return None if found is None or axis not in found[0] else found[0].index(axis)
 
 
 def places_on(graph: Graph, known: Sequence[Facts], position: int) -> Dim | None:

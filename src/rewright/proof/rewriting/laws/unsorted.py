@@ -159,11 +159,13 @@ class Unsorted:
     def _adds_rows(self, op: ops.Scatter, node: Node, own: Mapping[int, _Sorted]) -> bool:
         """Whether rows are added at places that go with them."""
         _, at, updates = node.operands
-        if op.kind != "sum" or 0 in own or 1 not in own or own[1].axis == op.index_vector_dim:
+        if op.kind != "sum" or 0 in own or 1 not in own:
+            return False
+        if own[1].axis == op.index_vector_dim or own[1].axis in op.scatter_indices_batching_dims:
             return False
         places = [axis for axis in range(self._graph.nodes[at].type.rank) if axis != op.index_vector_dim]
         kept = [axis for axis in range(self._graph.nodes[updates].type.rank) if axis not in op.update_window_dims]
-        if op.input_batching_dims or len(places) != len(kept):
+        if len(places) != len(kept):
             return False
         axis = kept[places.index(own[1].axis)]
         return own[2].axis == axis if 2 in own else self._evenness.is_even(updates, (axis,))
