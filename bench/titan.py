@@ -280,9 +280,16 @@ _DENSE = tuple(
 _MIXTURES = tuple(
     Training(family, mesh, "partial_dtensor", sequence, clip)
     for family in ("deepseek_v3", "qwen3_moe")
-    for mesh, sequence, clip in (({"tp": 2}, False, False), ({"tp": 2}, True, False), ({"tp": 4}, True, True))
+    for mesh, sequence, clip in (
+        ({"tp": 2}, False, False),
+        ({"tp": 2}, True, False),
+        ({"tp": 4}, True, True),
+        ({"shard": 2}, True, False),
+        ({"cp": 2}, True, False),
+        ({"shard": 2, "tp": 2}, True, True),
+    )
 )
-"""Mixtures whose experts are split over their inner features: tokens are sorted by expert on every rank alike."""
+"""Mixtures whose experts are split over their inner features: every rank sorts the tokens that it has by expert."""
 PROGRAMS = (*_DENSE, *_MIXTURES)
 
 

@@ -284,6 +284,38 @@ def test_what_may_be_infinite_does_not_cancel_in_a_later_layer() -> None:
     assert np.isnan(deep.outputs[2]).all()
 
 
+def test_layers_that_test_an_index_of_their_own_are_lifted_once() -> None:
+    """What is noted of the first layer's index is noted of those of the others, and none is the others' index."""
+    deep = Deep()
+    deep.x = deep.build.add(ops.Tanh(), deep.x)
+
+    def layer(build: Builder, number: int, x: int) -> int:
+        order = build.add(ops.Sort(0, False, "indices"), x)
+        first = build.add(ops.Compare("LT"), order, build.full(2, order))
+        return build.add(ops.Select(), first, build.add(ops.Exponential(), x), x)
+
+    deep.lift(layer)
+    assert deep.differences == []
+    assert deep.reused >= 2 * 15
+
+
+def test_an_index_that_is_looked_up_in_one_layer_alone() -> None:
+    """Only the third layer says that its index lies in a table of two rows; there alone the test is always true."""
+    deep = Deep()
+    deep.x = deep.build.add(ops.Tanh(), deep.x)
+    table = deep.input("table", np.ones((2, 4)))
+
+    def layer(build: Builder, number: int, x: int) -> int:
+        index = build.add(ops.Convert(I64), x)
+        inside = build.add(ops.Compare("LT"), index, build.full(2, index))
+        kept = build.add(ops.Select(), inside, build.add(ops.Exponential(), x), build.full(0.5, x))
+        if number == 2:
+            build.output("rows", build.take_rows(table, index))
+        return kept
+
+    assert deep.lift(layer).differences == []
+
+
 def test_the_range_of_one_index_is_not_the_range_of_another() -> None:
     """The first layer masks by an index that is looked up, so that its mask is always true; the others do not."""
     deep = Deep()
