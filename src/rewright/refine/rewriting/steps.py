@@ -30,6 +30,8 @@ _PLACED = "the rewrite of {0} at {1} is not shown to compute the same: {2}"
 
 
 _Inside = Literal["nothing", "integers", "all"]
+_Way = tuple[_Inside, int]
+"""What is looked into, and how many operators deep."""
 
 
 class NotShown(RewrightError):
@@ -120,6 +122,10 @@ class _Finder:
         self._graph = change.before
         self._known: Sequence[Facts] | None = None
         self._depends: Sequence[bool] | None = None
+        self._way: _Way = "nothing", 0
+        """How the last cone was made."""
+        self._shown: dict[tuple[str, int], _Way] = {}
+        """By operator and size of a part how the cone was made that showed the last of its kind: layers repeat."""
 
     def found(self, position: int, put: Put) -> tuple[Lemma, Leaves]:
         """The lemma, and what holds its inputs; raises NotShown."""
@@ -127,6 +133,7 @@ class _Finder:
         for lemma, leaves in self._candidates(position, put):
             reason = self._checked.why_not(lemma, counts=self._counts)
             if reason is None:
+                self._shown[_kind(self._graph, position, put)] = self._way
                 return lemma, leaves
             why = reason
         node = self._graph.nodes[position]
@@ -192,15 +199,25 @@ class _Finder:
         names = {p: name for name, p in put.leaves.items()}
         before: _Cone | None = None
         # A law may have to see what was put in reads, too: that it is a choice, say, or what integers are made of.
-        ways: tuple[_Inside, ...] = ("nothing", "integers", "all") if self._change.law else ("nothing",)
-        for looks_in in ways:
+        inside: tuple[_Inside, ...] = ("nothing", "integers", "all") if self._change.law else ("nothing",)
+        likely = self._shown.get(_kind(self._graph, position, put)) if self._change.law else None
+        first = None if likely is None else _behind(self._graph, position, names, likely[1], likely[0])
+        if first is not None and likely is not None:
+            self._way = likely
+            yield first
+        for looks_in in inside:
             for depth in _DEPTHS:
+                self._way = looks_in, depth
                 cone = _behind(self._graph, position, names, depth, looks_in)
                 if cone is None:
                     break
                 if before is None or cone.inside != before.inside:
                     yield cone
                 before = cone
+
+
+def _kind(graph: Graph, position: int, put: Put) -> tuple[str, int]:
+    return graph.nodes[position].op.name, len(put.part.nodes)
 
 
 def _without_exactness(facts: Facts) -> Facts:
