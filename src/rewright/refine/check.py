@@ -42,7 +42,8 @@ _PATIENCE = 10.0
 _OF_WHICH_ONE_IS_RIGHT = 4
 """One in this many unrelated outputs may have the right values without other normal forms being tried."""
 
-_PRODUCTS, _PLAIN, _QUOTIENTS = (
+_DATA, _PRODUCTS, _PLAIN, _QUOTIENTS = (
+    Forms(data=True),
     Forms(products=True),
     Forms(products=True, plain=True),
     Forms(products=True, quotients=True),
@@ -139,6 +140,8 @@ def _other_forms(sequential: Graph, program: RankProgram) -> Iterator[Forms]:
     """Other normal forms that are worth a try for a program."""
     kinds = {type(node.op) for graph in program.graphs for node in graph.nodes}
     convolves = ops.Convolution in kinds and len(program.graphs) > 1
+    if any(issubclass(kind, ops.Ordering) for kind in kinds) and len(program.graphs) > 1:
+        yield _DATA
     if convolves:
         yield _PLAIN  # sums of products are looked for in it too, and the borders of an input are indices of one value
     if convolves or kinds & {ops.AllReduce, ops.ReduceScatter}:

@@ -55,7 +55,9 @@ class Guards:
             window = self._window(value, region, inner[0], lengths)
             if window is not None and regions.intersect(window, inner[1]) == window:
                 return self.guard(value, region, inner[2])
-        return addend if self._algebra.sequential else self._narrow_within(value, region, body, lengths) or addend
+        if self._algebra.sequential or not self._terms.looks_into_data:
+            return addend
+        return self._narrow_within(value, region, body, lengths) or addend
 
     def _narrow_within(self, value: Operand, region: Region, body: Addend, lengths: Sequence[Dim]) -> Addend | None:
         """The same for guards deep in a body; None where there is none."""

@@ -70,6 +70,8 @@ class _Within:
     def _of_data(self, operand: Operand, depth: int) -> Addend:
         """What is read at data there, wherever that is: the places have names of their own as long."""
         term, access = operand
+        if not self._terms.looks_into_data:
+            return Addend(ONE, term, access)
         free = 1 + max((v for at in (access, self._value[1]) for _, strides in at for v, _ in strides), default=0)
         there = {v: free - v for _, strides in access for v, _ in strides if v < 0}
         found = self.simplify((term, _renamed(access, there)), depth - 1)

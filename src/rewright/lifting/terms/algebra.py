@@ -79,7 +79,7 @@ class Algebra:
         effort: int = EFFORT,
     ) -> None:
         self.forms = forms
-        self.terms = Terms(QUOTIENTS if forms.quotients else INSTANCES)
+        self.terms = Terms(QUOTIENTS if forms.quotients else INSTANCES, looks_into_data=forms.data)
         self.facts = Facts(self.terms)
         self.folds = FoldCloser(self.terms, self.facts.allowed_values)
         self.guards = Guards(self)

@@ -21,6 +21,8 @@ class Forms:
     """Whether exponentials of differences are quotients (:mod:`rewright.lifting.recognition.shifts`)."""
     plain: bool = False
     """Whether an index of one value is never read, on either side: rows that stand alone are at known places."""
+    data: bool = False
+    """Whether a test is looked for in what is read at data, too: each rank has the experts that it owns, say."""
 
 
 USUAL = Forms()

@@ -100,11 +100,13 @@ class Terms:
     are what a trace keeps, and what must be the same wherever the trace is used again.
     """
 
-    def __init__(self, rewrites: Rewrites = NO_REWRITES) -> None:
+    def __init__(self, rewrites: Rewrites = NO_REWRITES, *, looks_into_data: bool = False) -> None:
         self._rewrites = rewrites
         self.graph = EGraph()
         self.horizon = 0
         """Terms with an identity below this one are the sequential program's; zero while that program is lifted."""
+        self.looks_into_data = looks_into_data
+        """Whether tests are decided in what is read at data."""
         self._trace: Trace | None = None
         self._labels: dict[tuple[Content | Named, int], Label] = {}
         self.arity: dict[int, int] = {}
