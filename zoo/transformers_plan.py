@@ -65,7 +65,10 @@ def apply_transformers_plan(name: str, model: nn.Module, mesh: DeviceMesh, exper
 
 @contextmanager
 def launched() -> Generator[None]:
-    """What Transformers asks a launcher and the hardware for: rank, world size, and a CPU as the accelerator."""
+    """What Transformers asks a launcher and the hardware for: the world size, and a CPU as the accelerator.
+
+    Which rank this is it asks the process group.
+    """
     variables = {"WORLD_SIZE": str(dist.get_world_size()), "LOCAL_RANK": "0"}
     with mock.patch.dict(os.environ, variables), mock.patch("torch._C._get_accelerator", _cpu):
         yield

@@ -50,7 +50,7 @@ from rewright.refine.relations.counting import notes_of_counts
 from rewright.refine.relations.equations import tensors_of
 from rewright.refine.relations.given import Given, Relations
 from rewright.refine.relations.known import complete_relations, input_relations, output_expectations
-from rewright.refine.relations.narrow import Narrow, narrow_question
+from rewright.refine.relations.narrow import Restated, narrow_question
 from rewright.refine.relations.numbered import align_names
 from rewright.refine.relations.numbered import unpaired_notes as told_of
 from rewright.refine.relations.of_one_run import fixed_on_one_side
@@ -222,7 +222,7 @@ class _Told:
 
 
 def _answer(question: Question, asked: _Asked, drafts: Sequence[Draft] = ()) -> Verdict:
-    """The verdict on a question; ``drafts`` are its programs with how they were narrowed, if they were."""
+    """The verdict on a question; ``drafts`` are its programs with how they were rewritten, if they were."""
     case = _case(question, asked)
     values = Values(case, asked.runs)
     loose = unrelated_draw(case)
@@ -269,7 +269,7 @@ def _answer(question: Question, asked: _Asked, drafts: Sequence[Draft] = ()) -> 
     return less if less is not None and less.status == found.status == "refuted" else found
 
 
-def _rewritten(narrow: Narrow, asked: _Asked, values: Values) -> Verdict | None:
+def _rewritten(narrow: Restated, asked: _Asked, values: Values) -> Verdict | None:
     """The answer to a question in another form, without an explanation; None where values differ anyway."""
     if values.are_known and values.ran().is_different:
         return None

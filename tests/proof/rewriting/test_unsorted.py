@@ -216,6 +216,20 @@ def put_back_by_another_order(p: Parts) -> int:
     return p.rows(p.taken(), p.b.add(ops.Sort(0, False, "indices"), other))
 
 
+def added_in_falling_order(p: Parts) -> int:
+    falling = p.b.add(ops.Sort(0, True, "indices"), p.ids)
+    return p.write(p.constant(0.0, F, ROUTES, WIDTH), falling, p.taken())
+
+
+def added_by_another_order(p: Parts) -> int:
+    other = p.b.add(ops.Sort(0, False, "indices"), p.b.add(ops.Negate(), p.ids))
+    return p.write(p.constant(0.0, F, ROUTES, WIDTH), other, p.taken())
+
+
+def added_at_places_in_order(p: Parts) -> int:
+    return p.write(p.constant(0.0, F, ROUTES, WIDTH), p.inverse(), p.taken())
+
+
 def read_in_order_again(p: Parts) -> int:
     return p.rows(p.taken(), p.order)
 
@@ -257,6 +271,13 @@ def groups_of_pairs(p: Parts) -> int:
     return _back(p, p.own(p.taken(), p.groups(ends)))
 
 
+def counts_in_short_integers(p: Parts) -> int:
+    """Counts that would wrap, were there more rows."""
+    counts = p.write(p.constant(0, DType.I8, GROUPS), p.sorted_ids, p.constant(1, DType.I8))
+    ends = p.b.add(ops.ReduceWindow("sum", (GROUPS,), (1,), ((GROUPS - 1, 0),)), counts)
+    return _back(p, p.own(p.taken(), p.groups(p.b.add(ops.Convert(I64), ends))))
+
+
 def written_over_something(p: Parts) -> int:
     return _back(p, p.write(p.x, p.inverse(), p.x))
 
@@ -266,6 +287,9 @@ FAIL: tuple[Write, ...] = (
     weighted_by_other_rows,
     put_back_in_falling_order,
     put_back_by_another_order,
+    added_in_falling_order,
+    added_by_another_order,
+    added_at_places_in_order,
     read_in_order_again,
     one_after_the_other,
     half_of_the_rows,
@@ -274,6 +298,7 @@ FAIL: tuple[Write, ...] = (
     ends_that_are_below,
     groups_of_other_numbers,
     groups_of_pairs,
+    counts_in_short_integers,
     written_over_something,
 )
 

@@ -344,9 +344,9 @@ def argsort_stable(c: Context, x: Value, *, stable: bool, dim: int = -1, descend
 
 
 def _whole_numbers(c: Context, position: int) -> int | None:
-    """The integers that a tensor is, or was cast from; None for one of floats that may be fractions."""
+    """The integers that a tensor is, or that became its floats; None where these may be fractions, or wrapped."""
     node = c.b.node(position)
-    source = node.operands[0] if isinstance(node.op, ops.Convert) else position
+    source = node.operands[0] if isinstance(node.op, ops.Convert) and node.type.dtype.is_float else position
     return source if c.b.type(source).dtype in (DType.I32, DType.I64) else None
 
 

@@ -1,4 +1,4 @@
-"""A question with how its programs were narrowed, so that a proof of it becomes one about the captured programs."""
+"""A question with how its programs were rewritten, so that a proof of it becomes one about the captured programs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rewright.refine.rewriting.steps import LemmaSearch
 
 @dataclass(frozen=True)
 class Stated:
-    """A case with the question that it is, and how its programs were narrowed, the sequential one first."""
+    """A case with the question that it is, and how its programs were rewritten, the sequential one first."""
 
     question: Question
     case: Case

@@ -39,14 +39,14 @@ class _Hope:
 
 
 @dataclass(frozen=True)
-class Narrow:
-    """A question where numbers are in range, and how its programs came about, the sequential one first."""
+class Restated:
+    """A question in another form, and how its programs came about, the sequential one first."""
 
     question: Question
     drafts: tuple[Draft, ...]
 
 
-def narrow_question(question: Question, held: Collection[str]) -> Narrow | None:
+def narrow_question(question: Question, held: Collection[str]) -> Restated | None:
     """The question where numbers are in range; None where that decides nothing.
 
     ``held`` are the inputs of which ranks have numbers that the sequential program has, and no addends of these.
@@ -57,7 +57,7 @@ def narrow_question(question: Question, held: Collection[str]) -> Narrow | None:
     first, *ranks = graphs_of(drafts)
     program = replace(question.program, graphs=tuple(ranks))
     assumptions = (*question.assumptions, *_assumptions(drafts))
-    return Narrow(Question(first, program, tuple(dict.fromkeys(assumptions))), drafts)
+    return Restated(Question(first, program, tuple(dict.fromkeys(assumptions))), drafts)
 
 
 def in_range(sequential: Graph, program: RankProgram, held: Collection[str]) -> tuple[Draft, ...] | None:

@@ -10,11 +10,11 @@ from dataclasses import replace
 
 from rewright import ops
 from rewright.proof.unknowns import Question
-from rewright.refine.relations.narrow import Narrow
+from rewright.refine.relations.narrow import Restated
 from rewright.refine.rewriting.drafts import Draft, graphs_of
 
 
-def without_sorts(question: Question) -> Narrow | None:
+def without_sorts(question: Question) -> Restated | None:
     """The question with rows where they were; None where no program has rows that a sort has put in order."""
     graphs = question.sequential, *question.program.graphs
     if not any(isinstance(node.op, ops.Sort) for graph in graphs for node in graph.nodes):
@@ -24,4 +24,4 @@ def without_sorts(question: Question) -> Narrow | None:
         return None
     first, *ranks = graphs_of(drafts)
     program = replace(question.program, graphs=tuple(ranks))
-    return Narrow(replace(question, sequential=first, program=program), drafts)
+    return Restated(replace(question, sequential=first, program=program), drafts)

@@ -13,7 +13,17 @@ from rewright import ops
 from rewright.ir.graph import Graph, Node
 from rewright.ops.facts import Facts
 from rewright.proof.rewriting.laws.numbering import is_never_twice
-from rewright.proof.rewriting.laws.reading import LONG, along, core, followed, number, plain, writes_rows
+from rewright.proof.rewriting.laws.reading import (
+    LONG,
+    along,
+    core,
+    followed,
+    is_list,
+    number,
+    plain,
+    writes_rows,
+    writes_whole_rows,
+)
 from rewright.proof.rewriting.laws.signs import Signs
 
 
@@ -54,13 +64,16 @@ class Counting:
         """The numbers of which a list has how many there are up to each whole number from nought on."""
         if position not in self._ends:
             node = self._graph.nodes[plain(self._graph, self._known, position)]
-            of = self._counted(plain(self._graph, self._known, node.operands[0])) if _is_running_sum(node) else None
+            sums = _holds_counts(node) and _is_running_sum(node)
+            of = self._counted(plain(self._graph, self._known, node.operands[0])) if sums else None
             self._ends[position] = of if of is not None and self._are_whole(of) else None
         return self._ends[position]
 
     def _counted(self, position: int) -> int | None:
         """The numbers of which a list has how many are nought, one, two and so on."""
         node = self._graph.nodes[position]
+        if not _holds_counts(node):
+            return None
         if isinstance(node.op, ops.Scatter):
             return self._added(node.op, node)
         if not isinstance(node.op, ops.Reduce) or node.op.kind != "sum" or node.type.rank != 1:
@@ -98,11 +111,9 @@ class Counting:
     def _added(self, op: ops.Scatter, node: Node) -> int | None:
         """The same, of ones that are added up at the numbers."""
         base, at, ones = node.operands
-        shape = self._graph.nodes[at].type.shape
-        places = op.inserted_window_dims == op.scatter_dims_to_operand_dims == (0,) and not op.update_window_dims
         is_sum = op.kind == "sum" and number(self._graph, self._known, base) == 0
-        is_list = len(shape) == op.index_vector_dim == 1 or (len(shape) == 2 and shape[1] == op.index_vector_dim == 1)
-        if not places or not is_sum or not is_list or number(self._graph, self._known, ones) != 1:
+        by_place = writes_whole_rows(op, node.type) and is_list(self._graph.nodes[at].type, op.index_vector_dim)
+        if node.type.rank != 1 or not by_place or not is_sum or number(self._graph, self._known, ones) != 1:
             return None
         of = along(self._graph, self._known, at, 0)
         return None if of is None else self._before_sorting(plain(self._graph, self._known, of))
@@ -115,14 +126,10 @@ class Counting:
 
     def _test(self, position: int, directions: Sequence[str]) -> Node | None:
         """A comparison along two axes, as numbers that are one where it holds."""
-        dtype, test = (
-            self._graph.nodes[position].type.dtype,
-            self._graph.nodes[plain(self._graph, self._known, position)],
-        )
+        test = self._graph.nodes[plain(self._graph, self._known, position)]
         if isinstance(test.op, ops.Convert):
             test = self._graph.nodes[test.operands[0]]
-        counts = dtype in LONG or dtype.is_float
-        return test if counts and test.type.rank == 2 and _direction(test) in directions else None
+        return test if test.type.rank == 2 and _direction(test) in directions else None
 
     def _is_index(self, position: int, axis: int) -> bool:
         """Whether a tensor is the index along an axis."""
@@ -144,6 +151,11 @@ class Counting:
 
 def _direction(node: Node) -> str:
     return node.op.direction if isinstance(node.op, ops.Compare) else ""
+
+
+def _holds_counts(node: Node) -> bool:
+    """Whether a node has numbers that do not wrap, as short integers do."""
+    return node.type.dtype in LONG or node.type.dtype.is_float
 
 
 def _is_list(node: Node) -> bool:

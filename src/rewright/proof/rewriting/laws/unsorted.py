@@ -16,7 +16,6 @@ from dataclasses import dataclass, replace
 from rewright import ops
 from rewright.analysis.evenness import Evenness, keeps_rows
 from rewright.ir.graph import Graph, GraphBuilder, Node
-from rewright.ir.types import TensorType
 from rewright.ops.facts import Facts
 from rewright.proof.rewriting.laws.counting import Counting
 from rewright.proof.rewriting.laws.reading import LONG, core, is_list, number, reads_whole_rows, writes_whole_rows
@@ -50,11 +49,11 @@ class Unsorted:
     def __call__(self, builder: GraphBuilder, position: int, places: Mapping[int, int]) -> int | None:
         """What leaves the order of a sort, made without it."""
         node = self._graph.nodes[position]
-        if position in self._sorted or not self._leaves(node):
+        rows = self._put_back(node)
+        if position in self._sorted or (rows is None and not self._leaves(node)):
             return None
         if builder is not self._builder:
             self._builder, self._made = builder, {}
-        rows = self._put_back(node)
         if rows is not None:
             return self._make_anew(builder, rows, places)
         return builder.add(node.op, *(self._make(builder, p, places) for p in node.operands))
@@ -62,7 +61,9 @@ class Unsorted:
     # --- which tensors are in order -------------------------------------------------------------------------------
     def _place(self, position: int, node: Node) -> _Sorted | None:
         if isinstance(node.op, ops.Sort) and node.type.rank == 1:
-            return _Sorted((node.operands[0], node.op.descending), 0) if _is_known(node.type) else None
+            size = node.type.shape[0]
+            is_known = isinstance(size, int) and size > 0
+            return _Sorted((node.operands[0], node.op.descending), 0) if is_known else None
         if isinstance(node.op, ops.Scatter):
             return self._writes_in_order(node)
         if isinstance(node.op, ops.Gather):
@@ -100,7 +101,7 @@ class Unsorted:
         whole = writes_whole_rows(op, kind) and self._graph.nodes[updates].type == kind
         fresh = op.kind == "replace" or (op.kind == "sum" and number(self._graph, self._known, base) == 0)
         by = self._inverse(at) if whole and fresh and is_list(self._graph.nodes[at].type, op.index_vector_dim) else None
-        return None if by is None or not self._has_rows(by, kind) else _Sorted(by, 0)
+        return None if by is None or kind.shape[0] != self._graph.nodes[by[0]].type.shape[0] else _Sorted(by, 0)
 
     def _counts_groups(self, position: int) -> _Sorted | None:
         """The number of groups in front of each row, where these are groups of what was sorted."""
@@ -128,14 +129,9 @@ class Unsorted:
         counts = isinstance(table.op, ops.Iota) and table.type.rank == 1 and table.type.dtype in LONG
         return counts and reads_whole_rows(op, table.type) and is_list(at.type, op.index_vector_dim)
 
-    def _has_rows(self, by: tuple[int, bool], kind: TensorType) -> bool:
-        return kind.shape[0] == self._graph.nodes[by[0]].type.shape[0]
-
     # --- what leaves the order ------------------------------------------------------------------------------------
     def _leaves(self, node: Node) -> bool:
         """Whether a node does not depend on the order of the rows that it is made of."""
-        if isinstance(node.op, ops.Gather):
-            return self._puts_back(node) is not None
         own = {k: place for k, p in enumerate(node.operands) if (place := self._sorted.get(p)) is not None}
         if not own or len({place.by for place in own.values()}) > 1:
             return False
@@ -170,43 +166,33 @@ class Unsorted:
         axis = kept[places.index(own[1].axis)]
         return own[2].axis == axis if 2 in own else self._evenness.is_even(updates, (axis,))
 
-    def _puts_back(self, node: Node) -> tuple[int, bool] | None:
-        """What was sorted, where rows in order are read at the places that they have there, each once."""
-        op, place = node.op, self._sorted.get(node.operands[0])
-        assert isinstance(op, ops.Gather)
-        kind = self._graph.nodes[node.operands[0]].type
-        if place is None or place.axis != 0 or not reads_whole_rows(op, kind) or node.type != kind:
-            return None
-        at = node.operands[1]
-        is_own = is_list(self._graph.nodes[at].type, op.index_vector_dim) and self._inverse(at) == place.by
-        return place.by if is_own else None
-
     def _put_back(self, node: Node) -> int | None:
         """The rows in order that a node puts back all of, reading or writing; None for other nodes."""
-        if isinstance(node.op, ops.Gather):
-            return node.operands[0] if self._puts_back(node) is not None else None
-        if not isinstance(node.op, ops.Scatter) or node.operands[2] not in self._sorted:
+        if not isinstance(node.op, ops.Gather | ops.Scatter):
             return None
-        base, at, updates = node.operands
-        whole = writes_whole_rows(node.op, node.type) and self._graph.nodes[updates].type == node.type
-        fresh = node.op.kind == "sum" and number(self._graph, self._known, base) == 0
-        return updates if whole and fresh and self._is_order(at, node.op.index_vector_dim) else None
+        at, rows = node.operands[1], node.operands[0 if isinstance(node.op, ops.Gather) else 2]
+        place, kind = self._sorted.get(rows), self._graph.nodes[rows].type
+        if place is None or place.axis != 0 or node.type != kind:
+            return None
+        if not is_list(self._graph.nodes[at].type, node.op.index_vector_dim):
+            return None
+        if isinstance(node.op, ops.Gather):
+            return rows if reads_whole_rows(node.op, kind) and self._inverse(at) == place.by else None
+        is_empty = node.op.kind == "sum" and number(self._graph, self._known, node.operands[0]) == 0
+        order = self._sorted.get(core(self._graph, self._known, at))
+        is_own = order is not None and order.by == place.by and self._is_order(at)
+        return rows if is_empty and is_own and writes_whole_rows(node.op, kind) else None
 
     def _reads_all(self, op: ops.Gather, node: Node) -> bool:
         """Whether a node reads all rows of a tensor, in the order of a sort."""
-        kind = self._graph.nodes[node.operands[0]].type
-        return (
-            node.type == kind and reads_whole_rows(op, kind) and self._is_order(node.operands[1], op.index_vector_dim)
-        )
+        data, at = (self._graph.nodes[p].type for p in node.operands)
+        whole = node.type == data and reads_whole_rows(op, data) and is_list(at, op.index_vector_dim)
+        return whole and self._is_order(node.operands[1])
 
-    def _is_order(self, position: int, vector_dim: int) -> bool:
-        """Whether a list of indices has the places that a sort gave."""
+    def _is_order(self, position: int) -> bool:
+        """Whether indices are the places that a sort gave."""
         op = self._graph.nodes[core(self._graph, self._known, position)].op
-        return (
-            isinstance(op, ops.Sort)
-            and op.result == "indices"
-            and is_list(self._graph.nodes[position].type, vector_dim)
-        )
+        return isinstance(op, ops.Sort) and op.result == "indices"
 
     # --- tensors with their rows where they were ------------------------------------------------------------------
     def _make(self, builder: GraphBuilder, position: int, places: Mapping[int, int]) -> int:
@@ -232,10 +218,6 @@ class Unsorted:
         most = builder.add(ops.Constant(kind, (groups.count,)))
         least = builder.add(ops.Minimum(), places[groups.of], most)
         return builder.add(ops.Convert(node.type.dtype), least) if node.type != kind else least
-
-
-def _is_known(kind: TensorType) -> bool:
-    return isinstance(kind.shape[0], int) and kind.shape[0] > 0
 
 
 def _along(axes: Sequence[int | None], axis: int) -> list[int]:
