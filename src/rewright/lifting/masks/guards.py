@@ -16,6 +16,7 @@ from rewright.lifting.terms import regions
 from rewright.lifting.terms.index import compose, identity
 from rewright.lifting.terms.regions import Region
 from rewright.lifting.terms.store import ONE, POINTWISE, Operand, Terms
+from rewright.lifting.terms.trace import look
 from rewright.lifting.terms.value import Digits, Parts
 
 if TYPE_CHECKING:
@@ -149,7 +150,7 @@ class Guards:
         if term not in self._cases:
             self._cases[term] = None
             with self._algebra.over(None):
-                self._cases[term] = cases(self._algebra, term)
+                self._cases[term] = look(self._terms, lambda: cases(self._algebra, term))
         return self._cases[term]
 
     def _bounded_above(self, value: Operand, region: Region) -> tuple[Operand, Region]:
@@ -198,11 +199,9 @@ class Guards:
         if self._algebra.sequential or self.guard_of(addend) is not None or addend.term in self._terms.infinite:
             return addend
         operand, parts = (addend.term, addend.access), dict(addend.parts)
-        with self._terms.traced(None):  # what is looked into in vain is no part of a step
-            found = self._support(operand, parts)
+        found = look(self._terms, lambda: self._support(operand, parts))
         if found is None or found[0][0] in self._terms.tested:
             return addend
-        self._support(operand, parts)
         inner = self._within(*found, addend)
         return addend if inner == addend else self.guard(*found, self._with_sum(inner))
 

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
-    from rewright.lifting.terms.store import Label
+    from rewright.lifting.terms.store import Label, Terms
 
+Found = TypeVar("Found")
 
 Mark = Callable[[int], object]
 """Asks or notes something of a term; False where a term that stands for the first one gives another answer."""
@@ -55,3 +56,13 @@ class Trace:
                 self.note_term(term, label, children)
         self.marks += other.marks
         self.opened |= other.opened
+
+
+def look(terms: Terms, search: Callable[[], Found | None]) -> Found | None:
+    """What a search finds; what is looked into in vain is no part of a trace."""
+    own = Trace()
+    with terms.traced(own) as outer:
+        found = search()
+    if found is not None and outer is not None:
+        outer.include(own)
+    return found
