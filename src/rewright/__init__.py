@@ -18,17 +18,19 @@ if TYPE_CHECKING:
     from rewright.frontends.files import load as load
     from rewright.frontends.files import save as save
     from rewright.frontends.ranks import ranks as ranks
+    from rewright.kernel import kernel as kernel
     from rewright.optimize.api import optimize as optimize
     from rewright.refine import refine as refine
 
 __version__ = "0.1.0"
-__all__ = ["audit", "capture", "capture_ranks", "equiv", "load", "optimize", "ranks", "refine", "save"]
+__all__ = ["audit", "capture", "capture_ranks", "equiv", "kernel", "load", "optimize", "ranks", "refine", "save"]
 
 _HOMES = {
     "audit": "rewright.certificates",
     "capture": "rewright.frontends.capture",
     "capture_ranks": "rewright.frontends.capture",
     "equiv": "rewright.equiv",
+    "kernel": "rewright.kernel",
     "load": "rewright.frontends.files",
     "optimize": "rewright.optimize",
     "ranks": "rewright.frontends.ranks",

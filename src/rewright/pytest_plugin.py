@@ -1,4 +1,4 @@
-"""Claims as tests: ``assert_refines`` and ``assert_equivalent``, as functions and as fixtures of pytest.
+"""Claims as tests: ``assert_refines``, ``assert_equivalent``, ``assert_kernel``, as functions and fixtures of pytest.
 
 pytest loads this module at every start where rewright is installed, so nothing heavy is imported before it is used.
 """
@@ -101,6 +101,28 @@ def assert_equivalent(
     return verdict
 
 
+def assert_kernel(
+    reference: Callable[..., Any],
+    launcher: Callable[..., Any],
+    args: Sequence[Any],
+    *,
+    dynamic: Mapping[str, Mapping[int, str]] | None = None,
+    budget: float | None = None,
+) -> Any:
+    """Assert that a function that launches Triton kernels computes its reference; returns the verdict.
+
+    The arguments are those of ``rewright.kernel``. Raises NotProved where the verdict is not ``proved``, and
+    RewrightError where Triton is not installed or the reference cannot be captured.
+    """
+    __tracebackhide__ = True
+    from rewright.kernel.engine import kernel
+
+    verdict = kernel(reference, launcher, args, dynamic=dynamic, budget=budget)
+    if verdict.status != "proved":
+        raise NotProved(_report(verdict), verdict)
+    return verdict
+
+
 def _program(given: Program, backward: bool) -> Graph:
     from rewright.frontends.files import load
     from rewright.ir.errors import RewrightError
@@ -159,3 +181,9 @@ def assert_refines_fixture() -> Callable[..., Any]:
 def assert_equivalent_fixture() -> Callable[..., Any]:
     """:func:`assert_equivalent`, for tests that import nothing."""
     return assert_equivalent
+
+
+@pytest.fixture(name="assert_kernel", scope="session")
+def assert_kernel_fixture() -> Callable[..., Any]:
+    """:func:`assert_kernel`, for tests that import nothing."""
+    return assert_kernel

@@ -46,6 +46,7 @@ VERBS = {
     "refine": Verb("rewright.cli.commands:refine", "Prove or refute that ranks compute what one program does."),
     "optimize": Verb("rewright.cli.optimize:optimize", "Find fused kernels for a program, and prove them right."),
     "equiv": Verb("rewright.cli.equivalence:equiv", "Prove or refute that two implementations are equal."),
+    "kernel": Verb("rewright.cli.kernel:kernel", "Prove or refute that Triton kernels compute their reference."),
     "audit": Verb("rewright.cli.commands:audit", "Verify a certificate again, by the checker alone."),
     "capture": Verb("rewright.cli.commands:capture", "Save a program, or with a mesh those of all ranks."),
     "show": Verb("rewright.cli.commands:show", "Print a saved program, or draw programs around a failure."),

@@ -59,8 +59,8 @@ class SizeExpr:
     __rmul__ = __mul__
 
     def symbols(self) -> frozenset[str]:
-        """Names of the symbols that occur."""
-        return frozenset(name for monomial, _ in self.terms for name in monomial)
+        """Names of the symbols that have to be known for a number; of rounded quotients those inside of them."""
+        return frozenset(own for monomial, _ in self.terms for name in monomial for own in _free(name))
 
     def substitute(self, values: Mapping[str, int]) -> Dim:
         """The size with some symbols replaced by integers."""
@@ -147,6 +147,13 @@ class Rounded(str):
     __slots__ = ("denominator", "numerator")
     numerator: Dim
     denominator: Dim
+
+
+def _free(name: str) -> Iterable[str]:
+    if not isinstance(name, Rounded):
+        return (name,)
+    parts = (p for p in (name.numerator, name.denominator) if isinstance(p, SizeExpr))
+    return (own for part in parts for own in part.symbols())
 
 
 def ceil_quotient(numerator: Dim, denominator: Dim) -> Dim:

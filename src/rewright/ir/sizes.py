@@ -84,6 +84,8 @@ def _solve(size: SizeExpr, actual: int) -> tuple[str, int] | None:
     if len(names) != 1 or any(len(monomial) > 1 for monomial in coefficients):
         return None
     (name,) = names
+    if (name,) not in coefficients:  # inside of a rounded quotient, which several sizes share
+        return None
     value, rest = divmod(actual - coefficients.get((), 0), coefficients[(name,)])
     if rest or value < 1:
         raise RewrightError(f"no size {name!r} of at least 1 makes {size} equal to {actual}")

@@ -23,6 +23,7 @@ from rewright.frontends.aten import (
     special,
     vendor,
 )
+from rewright.frontends.triton import lowering as triton
 
 FAMILIES: dict[str, dict[str, Callable[..., Any]]] = {
     "pointwise": pointwise.TABLE,
@@ -40,6 +41,7 @@ FAMILIES: dict[str, dict[str, Callable[..., Any]]] = {
     "slice writes": mutation.TABLE,
     "collectives": collectives.TABLE,
     "vendor kernels": vendor.TABLE,
+    "Triton kernels": triton.TABLE,
     "HLO in ATen graphs": vendor.HLO,
     "views": aliasing.TABLE,
     "writes": mutation.WRITES,

@@ -65,6 +65,7 @@ from rewright.frontends.torch.tensors import from_local, local, parameter_like, 
 from rewright.frontends.torch.traced import TracedProgram
 from rewright.frontends.torch.waiting import Waits, log
 from rewright.frontends.torch.wrappers import refusing_wrappers
+from rewright.frontends.triton.launches import intercepted
 from rewright.ir.errors import CaptureError, RewrightError
 from rewright.ir.memory import pause_garbage_collection
 
@@ -130,7 +131,7 @@ def trace(
     """
     doing = f"tracing {title(target)}" + (f" on rank {rank}" if groups else "")
     mode = _caller()
-    with unset_fake_temporarily(), counting_writes(), pause_garbage_collection():
+    with unset_fake_temporarily(), counting_writes(), pause_garbage_collection(), intercepted():
         tracing = partial(
             Tracing,
             target,

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from rewright.frontends.torch.fakes import SYMBOL_PREFIX
-from rewright.ir.dims import Dim, Shape, symbol
+from rewright.ir.dims import Dim, Shape, at_most, ceil_quotient, symbol
 from rewright.ir.errors import UnsupportedOperator
 from rewright.ir.types import DType, TensorType
 
@@ -57,12 +57,21 @@ def dim_of_expression(expression: Any) -> Dim:
 def _power(base: Any, exponent: Any, expression: Any) -> Dim:
     if base.is_Integer:
         return _whole(base**exponent, expression)
-    if not base.is_Symbol:
+    own = _floor(base) if type(base).__name__ == "FloorDiv" else None
+    if own is None and not base.is_Symbol:
         raise _not_polynomial(expression)
     factor: Dim = 1
     for _ in range(_whole(exponent, expression)):
-        factor = factor * symbol(str(base).removeprefix(SYMBOL_PREFIX))
+        factor = factor * (symbol(str(base).removeprefix(SYMBOL_PREFIX)) if own is None else own)
     return factor
+
+
+def _floor(quotient: Any) -> Dim | None:
+    """A quotient rounded down, where it is known not to be negative."""
+    numerator, divisor = (dim_of_expression(part) for part in quotient.args)
+    if not at_most(1, divisor) or not at_most(divisor - 1, numerator):
+        return None
+    return ceil_quotient(numerator - divisor + 1, divisor)
 
 
 def _whole(number: Any, expression: Any) -> int:

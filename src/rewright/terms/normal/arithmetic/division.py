@@ -38,6 +38,9 @@ def floor_quotient(context: Context, numerator: Polynomial, divisor: Polynomial)
     for candidate, result in ((rest, quotient), (numerator, ZERO), *nearby, *_around(rest, quotient, bottom)):
         if context.holds(at_least_zero(candidate)) and context.holds(less_than(candidate, divisor)):
             return result
+    leading = max((m for m in rest.terms if m), key=_degree, default=())
+    if isinstance(bottom, int) and rest.integer and leading and 2 * rest.terms[leading] > bottom:
+        return quotient - floor_quotient(context, -rest + (bottom - 1), divisor)  # ``-n`` is rounded as ``n`` is
     return quotient + polynomial(Floor(rest, divisor))
 
 

@@ -223,9 +223,14 @@ def rebuild_largest(context: Context, atom: Largest, values: Values) -> Polynomi
 
 def over_range(context: Context, binder: Binder, item: Item, present: Polynomial) -> list[Item]:
     """An item taken over one more range, outside of its own, where something is present."""
-    binders, opened_item = _open_item(context, item)
+    binders, inside = _open_item(context, item)
+    (name, low, high), outer = binder, [binder]
+    if context.equal(high - low, ONE):
+        values, outer = {name: low}, []
+        binders = [(b, substitute(context, lo, values), substitute(context, hi, values)) for b, lo, hi in binders]
+        inside, present = substitute(context, inside, values), substitute(context, present, values)
     # Ranges inside that depend on the variable stay as they are.
-    if any(binder[0] in limit.free for _, *limits in binders for limit in limits):
+    if any(name in limit.free for _, *limits in binders for limit in limits):
         raise TooHard("a maximum over a range that depends on another one")
-    body, mine = _apart(opened_item)
-    return _normal_item(context, [binder, *binders], _together(body, mine * present))
+    body, mine = _apart(inside)
+    return _normal_item(context, [*outer, *binders], _together(body, mine * present))

@@ -309,7 +309,7 @@ def _component(context: Context, binders: list[Binder], body: Polynomial) -> Pol
     context.tick()
     if len(body.terms) != 1:
         return sum_terms(context, binders, body)
-    for step in (_narrow, _short_range, _closed_form, _split, _merge):
+    for step in (_narrow, _short_range, _one_term, _closed_form, _split, _merge):
         found = step(context, binders, body)
         if found is not None:
             return found
@@ -390,6 +390,16 @@ def _short_range(context: Context, binders: list[Binder], body: Polynomial) -> P
                 term = substitute(context, body, {name: low + step})
                 total = total + sum_terms(context, without(binders, name), term)
             return total
+    return None
+
+
+def _one_term(context: Context, binders: list[Binder], body: Polynomial) -> Polynomial | None:
+    """A variable on which the length of a sum inside depends, where it is known to have one value."""
+    lengths = (a.bounds for m in body.terms for a, _ in m if isinstance(a, PrefixSum))
+    names = {name for bounds in lengths for bound in bounds for name in bound.free}
+    for name, low, high in (b for b in binders if b[0] in names):
+        if context.equal(high - low, ONE):
+            return sum_terms(context, without(binders, name), substitute(context, body, {name: low}))
     return None
 
 

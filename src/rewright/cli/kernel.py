@@ -1,0 +1,58 @@
+"""``rewright kernel``: a Triton kernel, proved to compute its PyTorch reference or shown not to."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from rewright.cli.commands import STATUS, Json, save
+from rewright.cli.programs import check_target
+from rewright.cli.progress import Progress
+from rewright.cli.symbols import Symbolic, parse_symbols
+from rewright.cli.userfile import find_function
+from rewright.ir.errors import RewrightError
+from rewright.proof.container import check_name
+from rewright.report import document, print_verdict
+
+
+def kernel(
+    reference: Annotated[str, typer.Argument(help="module.py:function that returns (function, args): PyTorch alone.")],
+    launcher: Annotated[str, typer.Argument(help="module.py:function that returns (function, args): the kernels.")],
+    symbolic: Symbolic = None,
+    budget: Annotated[float | None, typer.Option(metavar="SECONDS", help="Give up after this long.")] = None,
+    certificate: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the proof to this .json.gz.")] = None,
+    as_json: Json = False,
+) -> int:
+    """Prove or refute that Triton kernels compute their reference.
+
+    Exit status: 0 proved, 1 refuted, 2 unknown, 3 usage or input error.
+    """
+    if budget is not None and not budget > 0:
+        raise RewrightError(f"--budget {budget:g} is no time; give a number of seconds above zero")
+    if certificate is not None:
+        check_target(certificate)
+        check_name(certificate)
+    progress = Progress()
+    (function, args, kwargs), (mine, *_) = (find_function(text)() for text in (reference, launcher))
+    dynamic: Mapping[str, Mapping[int, str]] = parse_symbols(symbolic or [])
+    from rewright.kernel.engine import kernel as run
+
+    with progress.phase("kernel", "reading launches, running and proving them"):
+        verdict = run(function, mine, args, kwargs, dynamic=dynamic, budget=budget)
+    written = save(verdict, certificate, progress) if certificate is not None else None
+    if as_json:
+        found = document(verdict, written)
+        found["runs"] = verdict.runs
+        sys.stdout.write(json.dumps(found, indent=2, allow_nan=False) + "\n")
+        return STATUS[verdict.status]
+    console = Console()
+    print_verdict(verdict, console, sides=("reference", "kernel"))
+    if written is not None:
+        console.print(f"certificate: {written}", soft_wrap=True, highlight=False, markup=False)
+    return STATUS[verdict.status]

@@ -1,0 +1,84 @@
+"""TTIR of a kernel for the types of its arguments, on a machine without a GPU."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any
+
+import torch
+
+from rewright.ir.errors import CaptureError
+
+POINTERS = {
+    torch.float64: "*fp64",
+    torch.float32: "*fp32",
+    torch.float16: "*fp16",
+    torch.bfloat16: "*bf16",
+    torch.int64: "*i64",
+    torch.int32: "*i32",
+    torch.int16: "*i16",
+    torch.int8: "*i8",
+    torch.uint8: "*u8",
+    torch.bool: "*i1",
+}
+_CAPABILITY = 90
+"""The architecture that kernels are compiled for; their TTIR has no more of it than what they ask for."""
+
+
+def ttir_of(function: Any, arguments: Mapping[str, Any]) -> str:
+    """The TTIR of a ``@triton.jit`` function for arguments by name.
+
+    Integers are not specialised: what is true of the kernel is so for all of them. Raises CaptureError with the
+    compiler's reason.
+    """
+    compiler: Any = import_module("triton.compiler")
+    backends: Any = import_module("triton.backends.compiler")
+    signature = {name: kind_of(name, value, function.params[n]) for n, (name, value) in enumerate(arguments.items())}
+    constants = {(n,): value for n, (name, value) in enumerate(arguments.items()) if signature[name] == "constexpr"}
+    target = backends.GPUTarget("cuda", _CAPABILITY, 32)
+    source = compiler.ASTSource(function, signature=signature, constexprs=constants)
+    backend = compiler.make_backend(target)
+    options = backend.parse_options({})
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return _compiled(source, backend, target, options)
+    except Exception as error:
+        reason = str(error).strip().splitlines()
+        raise CaptureError(
+            f"the kernel {function.__name__} does not compile: {reason[-1] if reason else error!r}"
+        ) from None
+
+
+def _compiled(source: Any, backend: Any, target: Any, options: Any) -> str:
+    ir: Any = import_module("triton._C.libtriton").ir
+    context = ir.context()
+    ir.load_dialects(context)
+    backend.load_dialects(context)
+    module = source.make_ir(
+        target, options, backend.get_codegen_implementation(options), backend.get_module_map(), context
+    )
+    stages: dict[str, Any] = {}
+    backend.add_stages(stages, options, source.language)
+    return str(stages["ttir"](module, {}))
+
+
+def kind_of(name: str, value: Any, parameter: Any) -> str:
+    """The type of an argument in a signature; raises CaptureError for what has none."""
+    if parameter.is_constexpr or value is None or isinstance(value, str) or callable(value):
+        if isinstance(value, torch.SymInt):
+            raise CaptureError(f"the constant {name} of a kernel depends on a size that is a symbol; give it a number")
+        return "constexpr"
+    if isinstance(value, torch.Tensor):
+        if value.dtype not in POINTERS:
+            raise CaptureError(f"the argument {name} of a kernel has the dtype {value.dtype}, which is not read")
+        return POINTERS[value.dtype]
+    if isinstance(value, bool):
+        return "i1"
+    if isinstance(value, int | torch.SymInt):
+        return "i64" if isinstance(value, int) and not -(1 << 31) <= value < 1 << 31 else "i32"
+    if isinstance(value, float):
+        return "fp32"
+    raise CaptureError(f"the argument {name} of a kernel is a {type(value).__name__}, which is not read")

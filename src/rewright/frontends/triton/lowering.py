@@ -1,0 +1,57 @@
+"""The operator ``rewright::launch`` as nodes: what a kernel leaves in the tensors that it writes to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from rewright.frontends.aten.context import Context, Table, Value
+from rewright.ir.dims import Dim
+
+if TYPE_CHECKING:
+    from rewright.frontends.triton.meaning.reader import Argument, Tensor
+
+TABLE = Table()
+
+
+@TABLE.register("rewright.launch.default")
+def launch(
+    c: Context,
+    ttir: str,
+    kinds: str,
+    tensors: Sequence[Value],
+    strides: Sequence[Dim],
+    sizes: Sequence[Dim],
+    numbers: Sequence[float],
+    grid: Sequence[Dim],
+    written: Sequence[int],
+) -> list[int]:
+    """What the tensors hold that were written to; see :mod:`rewright.frontends.triton.launches`."""
+    # Programs without kernels need no prover to be captured.
+    from rewright.frontends.triton.meaning.reader import read_kernel
+    from rewright.frontends.triton.text import parse_module
+
+    module = parse_module(ttir)
+    left = {"t": iter(_tensors(tensors, strides)), "s": iter(sizes), "n": iter(numbers)}
+    left["b"] = iter([])
+    names = [name for name, _ in module.kernel.body.arguments]
+    arguments: dict[str, Argument] = {}
+    for name, kind in zip(names, kinds, strict=True):
+        value = next(left["n"] if kind == "b" else left[kind])
+        arguments[name] = bool(value) if kind == "b" else value
+    reader = read_kernel(c.b, module, arguments, grid)
+    for text in reader.assumptions:
+        c.assume(text)
+    own = [name for name, kind in zip(names, kinds, strict=True) if kind == "t"]
+    return [reader.memories[own[number]].position for number in written]
+
+
+def _tensors(tensors: Sequence[Value], strides: Sequence[Dim]) -> list[Tensor]:
+    from rewright.frontends.triton.meaning.reader import Tensor
+
+    found: list[Tensor] = []
+    place = 0
+    for tensor in tensors:
+        found.append(Tensor(tensor.position, tuple(strides[place : place + tensor.rank])))
+        place += tensor.rank
+    return found

@@ -1,0 +1,149 @@
+"""Operations that lay blocks out, and those that reduce or multiply them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from rewright import ops
+from rewright.frontends.triton.meaning.indices import lane, moved_lanes
+from rewright.frontends.triton.meaning.integers import DTYPES
+from rewright.frontends.triton.meaning.table import MEANINGS
+from rewright.frontends.triton.meaning.values import Address, Data, Truth, Value, Whole
+from rewright.frontends.triton.text import Operation
+from rewright.ir.errors import UnsupportedOperator
+from rewright.ops.reference import building as rb
+from rewright.terms.index import Index, variable
+
+if TYPE_CHECKING:
+    from rewright.frontends.triton.meaning.reader import Reader
+
+_COMBINERS = {
+    "arith.addf": "sum",
+    "arith.addi": "sum",
+    "arith.mulf": "product",
+    "arith.muli": "product",
+    "arith.maxnumf": "maximum",
+    "arith.maximumf": "maximum",
+    "arith.maxsi": "maximum",
+    "arith.minnumf": "minimum",
+    "arith.minimumf": "minimum",
+    "arith.minsi": "minimum",
+    "arith.andi": "and",
+    "arith.ori": "or",
+}
+
+
+def laid_out(reader: Reader, value: Value, shape: tuple[int, ...], places: dict[int, int]) -> Value:
+    """A value with its axis ``k`` at ``places[k]`` of a block; along the others it is repeated."""
+    if isinstance(value, Whole | Address):
+        return replace(value, index=moved_lanes(value.index, places), shape=shape)
+    if isinstance(value, Truth):
+        parts = tuple(moved_lanes(part, places) for part in value.parts)
+        data = None if value.data is None else _data(reader, value.data, shape, places)
+        return Truth(parts, shape, data)
+    return _data(reader, value, shape, places)
+
+
+def _data(reader: Reader, value: Data, shape: tuple[int, ...], places: dict[int, int]) -> Data:
+    writer, outer = reader.writer, len(value.axes)
+    position = value.position
+    gone = [k for k in range(len(value.shape)) if k not in places]
+    for k in reversed(gone):
+        kept = [n for axis, n in enumerate(writer.b.type(position).shape) if axis != outer + k]
+        position = rb.reshape(writer.b, position, kept)
+    order = sorted(places.values())
+    own = [places[k] for k in range(len(value.shape)) if k in places]
+    position = rb.transpose(writer.b, position, [*range(outer), *(outer + own.index(place) for place in order)])
+    full = (*writer.sizes(value.axes), *shape)
+    if writer.b.type(position).shape != full:
+        kept = [n for n, place in enumerate(order) if value.shape[_at(places, place)] == shape[place] != 1]
+        one = [n for n in range(len(order)) if n not in kept]
+        for n in reversed(one):
+            sizes = [s for axis, s in enumerate(writer.b.type(position).shape) if axis != outer + n]
+            position = rb.reshape(writer.b, position, sizes)
+        axes = (*range(outer), *(outer + order[n] for n in kept))
+        position = writer.b.add(ops.BroadcastInDim(full, axes), position)
+    return Data(position, value.axes, shape)
+
+
+def _at(places: dict[int, int], place: int) -> int:
+    return next(k for k, own in places.items() if own == place)
+
+
+@MEANINGS.enter("tt.splat", "tt.broadcast")
+def repeated(reader: Reader, op: Operation) -> Value:
+    """One element, or an axis of one element, over a block."""
+    (value,) = reader.operands(op)
+    return laid_out(reader, value, op.given[0].shape, {k: k for k in range(len(value.shape))})
+
+
+@MEANINGS.enter("tt.expand_dims")
+def expanded(reader: Reader, op: Operation) -> Value:
+    """A block with one more axis of one element."""
+    (value,) = reader.operands(op)
+    axis = int(op.attributes["axis"])
+    return laid_out(reader, value, op.given[0].shape, {k: k + (k >= axis) for k in range(len(value.shape))})
+
+
+@MEANINGS.enter("tt.trans")
+def transposed(reader: Reader, op: Operation) -> Value:
+    """A block with its axes in another order."""
+    (value,) = reader.operands(op)
+    text = op.attributes["order"].removeprefix("array<i32:").removesuffix(">")
+    order = [int(axis) for axis in text.split(",")]
+    return laid_out(reader, value, op.given[0].shape, {old: new for new, old in enumerate(order)})
+
+
+@MEANINGS.enter("tt.reshape")
+def reshaped(reader: Reader, op: Operation) -> Value:
+    """A block with the same elements in the same order along other axes."""
+    (value,) = reader.operands(op)
+    if "allow_reorder" in op.words or "allow_reorder" in op.attributes:
+        raise UnsupportedOperator("a reshape that may put elements in any order is not read")
+    if isinstance(value, Address):
+        raise UnsupportedOperator("a reshape of pointers is not read")
+    data = reader.writer.data(value)
+    shape = op.given[0].shape
+    position = rb.reshape(reader.writer.b, data.position, (*reader.writer.sizes(data.axes), *shape))
+    found = Data(position, data.axes, shape)
+    return Truth((), shape, found) if isinstance(value, Truth) else found
+
+
+@MEANINGS.enter("tt.make_range")
+def counted(reader: Reader, op: Operation) -> Value:
+    """``start, start + 1, ...``."""
+    start = int(op.attributes["start"])
+    return Whole(Index(start) + variable(lane(0)), op.types[0].shape, DTYPES[op.types[0].element])
+
+
+@MEANINGS.enter("tt.reduce")
+def reduced(reader: Reader, op: Operation) -> Value:
+    """A block folded along an axis by a combiner that is one operation."""
+    values, axis = reader.operands(op), int(op.attributes["axis"])
+    body = op.regions[0]
+    first = body.operations[0]
+    names = {name for name, _ in body.arguments}
+    simple = len(values) == 1 and len(body.operations) == 2 and set(first.operands) == names
+    if not simple or first.name not in _COMBINERS or body.operations[1].operands != first.results:
+        raise UnsupportedOperator("a reduction whose combiner is no sum, product, maximum or minimum is not read")
+    data = reader.writer.data(values[0])
+    kind = _COMBINERS[first.name]
+    place = len(data.axes) + axis
+    position = rb.reduce(reader.writer.b, kind, data.position, [place])  # pyright: ignore[reportArgumentType]
+    shape = (*data.shape[:axis], *data.shape[axis + 1 :])
+    found = Data(position, data.axes, shape)
+    return Truth((), shape, found) if isinstance(values[0], Truth) else found
+
+
+@MEANINGS.enter("tt.dot")
+def multiplied(reader: Reader, op: Operation) -> Value:
+    """``accumulator + left @ right`` of blocks with two axes, or three of which the first is one of batches."""
+    left, right, start = (reader.writer.data(v) for v in reader.operands(op))
+    writer = reader.writer
+    axes = writer.union(left, right)
+    batch = len(axes) + len(left.shape) - 2
+    kind = writer.dtype(start)
+    sides = [rb.convert(writer.b, writer.spread(side, axes), kind) for side in (left, right)]
+    position = rb.dot(writer.b, sides[0], sides[1], ([batch + 1], [batch]), batch)
+    return writer.apply(ops.Add(), start, Data(position, axes, start.shape))

@@ -1,0 +1,175 @@
+"""Arithmetic of floats, functions of them, and casts."""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING
+
+from rewright import ops
+from rewright.frontends.triton.meaning.integers import DTYPES, on_data
+from rewright.frontends.triton.meaning.table import MEANINGS
+from rewright.frontends.triton.meaning.values import Address, Truth, Value, Whole
+from rewright.frontends.triton.text import Operation
+from rewright.ir.errors import UnsupportedOperator
+from rewright.ir.operator import Operator
+from rewright.ir.types import DType
+
+if TYPE_CHECKING:
+    from rewright.frontends.triton.meaning.reader import Reader
+
+_FUNCTIONS: dict[str, type[Operator]] = {
+    "arith.addf": ops.Add,
+    "arith.subf": ops.Subtract,
+    "arith.mulf": ops.Multiply,
+    "arith.divf": ops.Divide,
+    "tt.precise_divf": ops.Divide,
+    "arith.remf": ops.Remainder,
+    "arith.maxnumf": ops.Maximum,
+    "arith.maximumf": ops.Maximum,
+    "arith.minnumf": ops.Minimum,
+    "arith.minimumf": ops.Minimum,
+    "arith.negf": ops.Negate,
+    "math.exp": ops.Exponential,
+    "math.expm1": ops.ExponentialMinusOne,
+    "math.log": ops.Log,
+    "math.log1p": ops.LogPlusOne,
+    "math.sqrt": ops.Sqrt,
+    "tt.precise_sqrt": ops.Sqrt,
+    "math.rsqrt": ops.Rsqrt,
+    "math.sin": ops.Sine,
+    "math.cos": ops.Cosine,
+    "math.tanh": ops.Tanh,
+    "math.erf": ops.Erf,
+    "math.absf": ops.Abs,
+    "math.absi": ops.Abs,
+    "math.ceil": ops.Ceil,
+    "math.floor": ops.Floor,
+}
+_LIBRARY = {
+    "exp": "math.exp",
+    "expm1": "math.expm1",
+    "log": "math.log",
+    "log1p": "math.log1p",
+    "sqrt": "math.sqrt",
+    "rsqrt": "math.rsqrt",
+    "sin": "math.sin",
+    "cos": "math.cos",
+    "tanh": "math.tanh",
+    "erf": "math.erf",
+    "fabs": "math.absf",
+    "ceil": "math.ceil",
+    "floor": "math.floor",
+    "fast_exp": "math.exp",
+    "fast_tanh": "math.tanh",
+}
+"""Functions of CUDA's mathematical library, without ``__nv_`` and the ``f`` of single precision."""
+_LN2 = 0.6931471805599453
+_DIRECTIONS = {"eq": "EQ", "ne": "NE", "lt": "LT", "le": "LE", "gt": "GT", "ge": "GE"}
+
+
+@MEANINGS.enter(*_FUNCTIONS)
+def function(reader: Reader, op: Operation) -> Value:
+    """An elementwise function."""
+    return on_data(reader, _FUNCTIONS[op.name](), *reader.operands(op))
+
+
+@MEANINGS.enter("math.exp2", "math.log2")
+def base_two(reader: Reader, op: Operation) -> Value:
+    """``2 ** x`` and its inverse, by the natural ones."""
+    (value,) = reader.operands(op)
+    data = reader.writer.data(value)
+    scale = reader.writer.constant(_LN2, data.shape, reader.writer.dtype(data))
+    if op.name == "math.exp2":
+        return on_data(reader, ops.Exponential(), reader.writer.apply(ops.Multiply(), data, scale))
+    return reader.writer.apply(ops.Divide(), on_data(reader, ops.Log(), data), scale)
+
+
+@MEANINGS.enter("math.fma")
+def fused(reader: Reader, op: Operation) -> Value:
+    """``x * y + z``."""
+    x, y, z = reader.operands(op)
+    return on_data(reader, ops.Add(), on_data(reader, ops.Multiply(), x, y), z)
+
+
+@MEANINGS.enter("tt.extern_elementwise")
+def library(reader: Reader, op: Operation) -> Value:
+    """A function of CUDA's mathematical library."""
+    symbol = op.attributes.get("symbol", "").strip('"')
+    name = symbol.removeprefix("__nv_")
+    known = _LIBRARY.get(name) or _LIBRARY.get(name.removesuffix("f"))
+    if known is None:
+        raise UnsupportedOperator(f"the library's function {symbol} is not read")
+    return on_data(reader, _FUNCTIONS[known](), *reader.operands(op))
+
+
+@MEANINGS.enter("tt.clampf")
+def clamped(reader: Reader, op: Operation) -> Value:
+    """``min(max(x, low), high)``."""
+    x, low, high = reader.operands(op)
+    return on_data(reader, ops.Minimum(), on_data(reader, ops.Maximum(), x, low), high)
+
+
+@MEANINGS.enter("arith.cmpf")
+def comparison(reader: Reader, op: Operation) -> Value:
+    """Ordered and unordered comparisons, which differ where one side is no number."""
+    word = op.words[0]
+    if word in ("ord", "uno"):
+        raise UnsupportedOperator("a test for what is no number is not read")
+    found = on_data(reader, ops.Compare(_DIRECTIONS[word[1:]]), *reader.operands(op))  # pyright: ignore[reportArgumentType]
+    return Truth((), found.shape, found)
+
+
+@MEANINGS.enter("arith.select")
+def choice(reader: Reader, op: Operation) -> Value:
+    """One of two values; of symbols and pointers only where the condition is decided."""
+    condition, yes, no = reader.operands(op)
+    if isinstance(condition, Truth) and condition.data is None:
+        decided = reader.decided(condition)
+        if decided is not None:
+            return yes if decided else no
+    if isinstance(yes, Address) or isinstance(no, Address):
+        raise UnsupportedOperator("a choice among pointers is not read")
+    whole = on_data(reader, ops.Select(), *reader.spread_condition(condition, yes), no)
+    return Truth((), whole.shape, whole) if isinstance(yes, Truth) else whole
+
+
+@MEANINGS.enter(
+    "arith.extf", "arith.truncf", "arith.sitofp", "arith.uitofp", "arith.fptosi", "arith.fptoui", "tt.fp_to_fp"
+)
+def converted(reader: Reader, op: Operation) -> Value:
+    """A cast."""
+    (value,) = reader.operands(op)
+    element = op.given[0].element
+    if element not in DTYPES:
+        raise UnsupportedOperator(f"numbers of type {element} are not read")
+    return reader.writer.convert(reader.writer.data(value), DTYPES[element])
+
+
+@MEANINGS.enter("arith.constant")
+def constant(reader: Reader, op: Operation) -> Value:
+    """A number in all places."""
+    kind = op.types[0]
+    text = op.words[0].removeprefix("dense<").removesuffix(">") if op.words else ""
+    if text in ("true", "false") or kind.element == "i1":
+        truth = text in ("true", "1", "-1")
+        return reader.truth(truth, kind.shape)
+    if text.startswith("["):
+        raise UnsupportedOperator("a table of constants is not read")
+    dtype = DTYPES[kind.element]
+    if not dtype.is_float:
+        return Whole(reader.index(int(text, 0)), kind.shape, dtype)
+    return reader.writer.constant(_float(text, dtype), kind.shape, dtype)
+
+
+def _float(text: str, dtype: DType) -> float:
+    """A number as MLIR prints it: decimal, or its bits where it is infinite or none."""
+    if not text.startswith("0x"):
+        return float(text)
+    bits = int(text, 16)
+    if dtype is DType.F64:
+        return struct.unpack("<d", bits.to_bytes(8, "little"))[0]
+    if dtype is DType.F32:
+        return struct.unpack("<f", bits.to_bytes(4, "little"))[0]
+    if dtype is DType.F16:
+        return struct.unpack("<e", bits.to_bytes(2, "little"))[0]
+    return struct.unpack("<f", (bits << 16).to_bytes(4, "little"))[0]

@@ -1,0 +1,60 @@
+"""Index expressions of a kernel: lanes of a block are variables, and so are instances and iterations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from rewright.terms.index import ZERO, Index, Quotient, Remainder, Variable, quotient, remainder, variable
+
+
+def lane(axis: int) -> str:
+    """The variable that counts along an axis of a block."""
+    return f"lane{axis}"
+
+
+def lanes(rank: int) -> list[str]:
+    """The variables of all axes of a block."""
+    return [lane(axis) for axis in range(rank)]
+
+
+def substitute(index: Index, values: Mapping[str, Index]) -> Index:
+    """The index with some variables replaced."""
+    if not any(name in values for name in variables(index)):
+        return index
+    total = Index(index.constant)
+    for atom, coefficient in index.terms:
+        if isinstance(atom, Variable):
+            part = values.get(atom.name, variable(atom.name))
+        elif isinstance(atom, Quotient):
+            part = quotient(substitute(atom.numerator, values), atom.divisor)
+        elif isinstance(atom, Remainder):
+            part = remainder(substitute(atom.numerator, values), atom.divisor)
+        else:
+            part = Index(0, ((atom, 1),))
+        total = total + part * coefficient
+    return total
+
+
+def variables(index: Index) -> Iterator[str]:
+    """The names of the variables of an index, those inside of quotients and remainders included."""
+    for atom, _ in index.terms:
+        if isinstance(atom, Variable):
+            yield atom.name
+        elif isinstance(atom, Quotient | Remainder):
+            yield from variables(atom.numerator)
+
+
+def multiply(left: Index, right: Index) -> Index | None:
+    """The product, where one of the factors is a size; None otherwise."""
+    size = left.as_size()
+    if size is not None:
+        return right * size
+    size = right.as_size()
+    return None if size is None else left * size
+
+
+def moved_lanes(index: Index, places: Mapping[int, int]) -> Index:
+    """The index with its lanes along other axes; lanes that have no place count one element, and are zero."""
+    renamed = {lane(old): variable(lane(new)) for old, new in places.items()}
+    gone = {name: ZERO for name in variables(index) if name.startswith("lane") and name not in renamed}
+    return substitute(index, renamed | gone)

@@ -1,0 +1,170 @@
+"""Integers and conditions: symbols as long as they are affine in instances, iterations and lanes, else data."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from rewright import ops
+from rewright.frontends.triton.meaning.indices import multiply
+from rewright.frontends.triton.meaning.table import MEANINGS
+from rewright.frontends.triton.meaning.values import Data, Truth, Value, Whole
+from rewright.frontends.triton.text import Operation
+from rewright.ir.dims import Dim, at_most, ceil_quotient
+from rewright.ir.errors import UnsupportedOperator
+from rewright.ir.operator import Operator
+from rewright.ir.types import DType
+from rewright.terms.index import Index, quotient, remainder
+
+if TYPE_CHECKING:
+    from rewright.frontends.triton.meaning.reader import Reader
+
+DTYPES = {d.value: d for d in DType} | {"i1": DType.BOOL, "index": DType.I64}
+_BITWISE: dict[str, type[Operator]] = {"andi": ops.And, "ori": ops.Or, "xori": ops.Xor}
+_DATA: dict[str, type[Operator]] = {
+    "addi": ops.Add,
+    "subi": ops.Subtract,
+    "muli": ops.Multiply,
+    "divsi": ops.Divide,
+    "remsi": ops.Remainder,
+    "minsi": ops.Minimum,
+    "maxsi": ops.Maximum,
+}
+_DIRECTIONS = {"eq": "EQ", "ne": "NE", "lt": "LT", "le": "LE", "gt": "GT", "ge": "GE"}
+
+
+@MEANINGS.enter("arith.addi", "arith.subi", "arith.muli", "arith.minsi", "arith.maxsi", "arith.minui", "arith.maxui")
+def arithmetic(reader: Reader, op: Operation) -> Value:
+    """Sums, differences, products and the lesser or larger of two."""
+    name = op.name.removeprefix("arith.").replace("ui", "si")
+    left, right = reader.operands(op)
+    if isinstance(left, Whole) and isinstance(right, Whole):
+        found = _affine(reader, name, left.index, right.index)
+        if found is not None:
+            return reader.fitting(replace(left, index=found))
+    return on_data(reader, _DATA[name](), left, right)
+
+
+def on_data(reader: Reader, op: Operator, *values: Value) -> Data:
+    """An operator on values as data."""
+    return reader.writer.apply(op, *(reader.writer.data(v) for v in values))
+
+
+def _affine(reader: Reader, name: str, left: Index, right: Index) -> Index | None:
+    if name == "addi":
+        return left + right
+    if name == "subi":
+        return left - right
+    if name == "muli":
+        return multiply(left, right)
+    if reader.implies(right - left):
+        return left if name == "minsi" else right
+    if reader.implies(left - right):
+        return right if name == "minsi" else left
+    return None
+
+
+@MEANINGS.enter("arith.divsi", "arith.remsi", "arith.divui", "arith.remui", "arith.ceildivsi", "arith.floordivsi")
+def division(reader: Reader, op: Operation) -> Value:
+    """Quotients and remainders; of what is not negative, by a size, all roundings are floors."""
+    name = op.name.removeprefix("arith.")
+    left, right = reader.operands(op)
+    if isinstance(left, Whole) and isinstance(right, Whole):
+        size = right.index.as_size()
+        if size is not None and at_most(1, size) and reader.implies(left.index):
+            if name == "ceildivsi":
+                return replace(left, index=_floor(left.index + (size - 1), size))
+            if not name.startswith("rem"):
+                return replace(left, index=_floor(left.index, size))
+            return replace(left, index=remainder(left.index, size))
+    if name not in ("divsi", "remsi"):
+        raise UnsupportedOperator(f"{op.name} of numbers that may be negative, or by what is no size, is not read")
+    return on_data(reader, _DATA[name](), left, right)
+
+
+def _floor(numerator: Index, divisor: Dim) -> Index:
+    """A floor quotient; of a size it is a size too."""
+    size = numerator.as_size()
+    if size is not None and at_most(divisor - 1, size):
+        return Index(ceil_quotient(size - divisor + 1, divisor))
+    return quotient(numerator, divisor)
+
+
+@MEANINGS.enter("arith.shli", "arith.shrsi", "arith.shrui")
+def shift(reader: Reader, op: Operation) -> Value:
+    """A shift by a number, as a product or a quotient."""
+    left, right = reader.operands(op)
+    steps = right.index.as_size() if isinstance(right, Whole) else None
+    if isinstance(left, Whole) and isinstance(steps, int):
+        if op.name == "arith.shli":
+            return replace(left, index=left.index * (1 << steps))
+        if reader.implies(left.index):
+            return replace(left, index=_floor(left.index, 1 << steps))
+    raise UnsupportedOperator(f"{op.name} by what is no number is not read")
+
+
+@MEANINGS.enter("arith.andi", "arith.ori", "arith.xori")
+def logic(reader: Reader, op: Operation) -> Value:
+    """Conjunctions stay conditions; other combinations of conditions, and of bits, are data."""
+    left, right = reader.operands(op)
+    if isinstance(left, Truth) and isinstance(right, Truth) and op.name == "arith.andi":
+        data = [t.data for t in (left, right) if t.data is not None]
+        joined = data[0] if len(data) == 1 else reader.writer.apply(ops.And(), *data) if data else None
+        return left.both(right, joined)
+    if isinstance(left, Truth) and op.name == "arith.xori" and right == Truth((), left.shape):
+        negated = negation(left)
+        if negated is not None:
+            return negated
+    if isinstance(left, Whole) and isinstance(right, Whole) and op.name == "arith.andi":
+        ones = right.index.as_size()
+        if isinstance(ones, int) and ones >= 0 and ones & (ones + 1) == 0 and reader.implies(left.index):
+            return replace(left, index=remainder(left.index, ones + 1))
+    found = on_data(reader, _BITWISE[op.name.removeprefix("arith.")](), left, right)
+    return Truth((), found.shape, found) if isinstance(left, Truth) else found
+
+
+def negation(value: Truth) -> Truth | None:
+    """Where a condition of one inequality does not hold."""
+    if value.data is None and len(value.parts) == 1:
+        return replace(value, parts=(value.parts[0] * -1 - 1,))
+    return None
+
+
+@MEANINGS.enter("arith.cmpi")
+def comparison(reader: Reader, op: Operation) -> Value:
+    """Comparisons of symbols are conditions; unsigned ones are those of numbers that are not negative."""
+    direction = op.words[0].lstrip("us")
+    left, right = reader.operands(op)
+    if isinstance(left, Whole) and isinstance(right, Whole):
+        unsigned = op.words[0].startswith("u")
+        if unsigned and not (reader.implies(left.index) and reader.implies(right.index)):
+            raise UnsupportedOperator("compares numbers that may be negative as unsigned ones")
+        parts = _inequalities(direction, left.index, right.index)
+        if parts is not None:
+            return Truth(tuple(p for p in parts if not reader.implies(p)), left.shape)
+    if op.words[0].startswith("u"):
+        raise UnsupportedOperator("an unsigned comparison of data is not read")
+    found = on_data(reader, ops.Compare(_DIRECTIONS[direction]), left, right)  # pyright: ignore[reportArgumentType]
+    return Truth((), found.shape, found)
+
+
+def _inequalities(direction: str, left: Index, right: Index) -> tuple[Index, ...] | None:
+    if direction == "eq":
+        return (left - right, right - left)
+    if direction == "ne":
+        return None
+    if direction in ("gt", "ge"):
+        left, right = right, left
+    return (right - left - (1 if direction in ("lt", "gt") else 0),)
+
+
+@MEANINGS.enter("arith.extsi", "arith.extui", "arith.trunci", "arith.index_cast")
+def resized(reader: Reader, op: Operation) -> Value:
+    """An integer in more or fewer bits; that it fits fewer is looked at where it is used as a number."""
+    (value,) = reader.operands(op)
+    dtype = DTYPES[op.given[0].element]
+    if isinstance(value, Whole):
+        return replace(value, dtype=dtype)
+    if isinstance(value, Truth) and dtype is DType.BOOL:
+        return value
+    return reader.writer.convert(reader.writer.data(value), dtype)

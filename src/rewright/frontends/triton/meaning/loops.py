@@ -1,0 +1,310 @@
+"""Loops as folds.
+
+``acc = acc + x`` over iterations is a sum along an axis of iterations, ``m = max(m, x)`` a maximum, and
+``acc = acc * exp(old - new) + exp(x - new)``, where ``new`` is a running maximum, the sum of ``exp(x - last)``. That a
+fold is the loop's result is proved by induction: what one iteration does is an identity between scalars, which the
+normal form decides (``steps``). Where no fold is found, a loop with a number of iterations is written out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from rewright import ops
+from rewright.frontends.triton.meaning.indices import variables
+from rewright.frontends.triton.meaning.steps import Step, added, step_of
+from rewright.frontends.triton.meaning.table import MEANINGS
+from rewright.frontends.triton.meaning.values import Address, Data, Truth, Value, Whole
+from rewright.frontends.triton.text import Operation
+from rewright.ir.dims import Dim, ceil_quotient, is_nonnegative
+from rewright.ir.errors import UnsupportedOperator
+from rewright.terms.index import Index, variable
+
+if TYPE_CHECKING:
+    from rewright.frontends.triton.meaning.reader import Reader
+
+MOST = 64
+"""Iterations that are written out, where no fold is found."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Count:
+    """``low + step * t`` for all ``t`` below ``most``, as long as it is below ``high``."""
+
+    low: Index
+    step: int
+    high: Index
+    most: Dim
+    is_exact: bool
+    """Whether all instances run ``most`` iterations."""
+
+
+@MEANINGS.enter("scf.for")
+def looped(reader: Reader, op: Operation) -> tuple[Value, ...]:
+    """The values that a loop carries, behind its last iteration."""
+    low, high, step, *start = reader.operands(op)
+    if not (isinstance(low, Whole) and isinstance(high, Whole) and isinstance(step, Whole)):
+        raise UnsupportedOperator("a loop whose bounds are computed from data is not read")
+    count = _count(reader, low.index, high.index, step.index)
+    if count.most == 0:
+        return tuple(start)
+    return _Loop(reader, op, count, start, low).run()
+
+
+def _count(reader: Reader, low: Index, high: Index, step: Index) -> _Count:
+    by = step.as_size()
+    if not isinstance(by, int) or by < 1:
+        raise UnsupportedOperator("a loop by steps that are no number above zero is not read")
+    length = (high - low).as_size()
+    if length is not None:
+        if is_nonnegative(length) is False:
+            return _Count(low, by, high, 0, True)
+        if is_nonnegative(length) is None and not reader.implies(Index(length)):
+            raise UnsupportedOperator("a loop that may have its end before its start is not read")
+        return _Count(low, by, high, ceil_quotient(length, by), True)
+    longest = _largest(reader, high - low)
+    return _Count(low, by, high, ceil_quotient(longest, by), False)
+
+
+def _largest(reader: Reader, index: Index) -> Dim:
+    """The largest value of an index over all instances."""
+    total = index.constant
+    for atom, coefficient in index.terms:
+        name = next(iter(variables(Index(0, ((atom, 1),)))), "")
+        if str(atom) != name or not isinstance(coefficient, int):
+            raise UnsupportedOperator("a loop whose end is not affine in the numbers of instances is not read")
+        total = total + ((reader.sizes[name] - 1) * coefficient if coefficient > 0 else 0)
+    return total
+
+
+class _Loop:
+    """One loop while it is read."""
+
+    def __init__(self, reader: Reader, op: Operation, count: _Count, start: Sequence[Value], low: Whole) -> None:
+        self._reader = reader
+        self._body = op.regions[0]
+        self._count = count
+        self._start = list(start)
+        self._low = low
+        self._names = [name for name, _ in self._body.arguments]
+        self._carried = self._names[1:]
+        self._ends = self._body.operations[-1].operands
+        self._axis = f"step_{len(reader.writer.axes)}_{op.location.line}"
+
+    def run(self) -> tuple[Value, ...]:
+        """The carried values at the end."""
+        steps = self._symbol_steps()
+        if steps is not None:
+            found = self._folded(steps)
+            if found is not None:
+                return found
+        if isinstance(self._count.most, int) and self._count.most <= MOST and self._count.is_exact:
+            return self._written_out(self._count.most)
+        raise UnsupportedOperator("no fold is found for what a loop carries; give its sizes as numbers")
+
+    # --- symbols
+
+    def _symbol_steps(self) -> list[Index | None] | None:
+        """By how much carried symbols move in an iteration, None for data; None where that is no symbol."""
+        reader = self._reader
+        with _Axis(reader, self._axis, self._count):
+            given: list[Value] = []
+            for number, value in enumerate(self._start):
+                probe = variable(f"carried_{number}")
+                is_symbol = isinstance(value, Whole | Address)
+                given.append(replace(value, index=value.index + probe) if is_symbol else value)  # type: ignore[union-attr]
+            before, reader.is_trial = reader.is_trial, True
+            for number in range(len(self._start)):
+                reader.writer.axes[f"carried_{number}"] = 1 << 30
+            try:
+                ends = self._iteration(self._counter(), given)
+            except UnsupportedOperator:
+                return None
+            finally:
+                reader.is_trial = before
+                for number in range(len(self._start)):
+                    del reader.writer.axes[f"carried_{number}"]
+        found: list[Index | None] = []
+        for number, (value, end) in enumerate(zip(given, ends, strict=True)):
+            if not isinstance(value, Whole | Address):
+                found.append(None)
+                continue
+            if not isinstance(end, type(value)):
+                return None
+            step = end.index - value.index
+            names = set(variables(step))
+            if self._axis in names or f"carried_{number}" in names or any(n.startswith("carried_") for n in names):
+                return None
+            found.append(step)
+        return found
+
+    def _counter(self) -> Whole:
+        return replace(self._low, index=self._count.low + variable(self._axis) * self._count.step)
+
+    def _iteration(
+        self, counter: Whole, given: Sequence[Value], fixed: Mapping[str, Value] | None = None
+    ) -> tuple[Value, ...]:
+        reader = self._reader
+        reader.values.update(zip(self._names, (counter, *given), strict=True))
+        before, reader.fixed = reader.fixed, {**reader.fixed, **(fixed or {})}
+        try:
+            ends = reader.run(self._body)
+        finally:
+            reader.fixed = before
+        return ends
+
+    # --- folds
+
+    def _folded(self, symbol_steps: Sequence[Index | None]) -> tuple[Value, ...] | None:
+        reader = self._reader
+        moved = [
+            replace(value, index=value.index + _times(step, variable(self._axis))) if step is not None else value  # type: ignore[union-attr]
+            for value, step in zip(self._start, symbol_steps, strict=True)
+        ]
+        with _Axis(reader, self._axis, self._count):
+            steps: dict[int, Step] = {}
+            if any(step is None for step in symbol_steps):
+                found = self._steps(moved, symbol_steps)
+                if found is None:
+                    return None
+                steps = found
+            values = self._contributions(moved, steps)
+        ends: list[Value] = []
+        for number, (value, step) in enumerate(zip(self._start, symbol_steps, strict=True)):
+            if step is not None and self._last[number] != replace(moved[number], index=moved[number].index + step):  # type: ignore[union-attr]
+                return None
+            if step is None:
+                ends.append(values[number])
+            elif not self._count.is_exact:
+                return None
+            else:
+                ends.append(replace(value, index=value.index + _product(step, self._count.most)))  # type: ignore[union-attr]
+        return tuple(ends)
+
+    def _steps(self, moved: Sequence[Value], symbol_steps: Sequence[Index | None]) -> dict[int, Step] | None:
+        """What an iteration does to the data that is carried, from a trial with unknown values."""
+        reader, writer = self._reader, self._reader.writer
+        stores = self._memories()
+        axes = tuple(writer.axes)
+        unknown: dict[int, int] = {}
+        self._unknown: dict[int, Data] = {}
+        given: list[Value] = []
+        for number, value in enumerate(moved):
+            if symbol_steps[number] is not None:
+                given.append(value)
+                continue
+            data = writer.data(value)
+            self._unknown[number] = writer.unspecified(axes, data.shape, writer.dtype(data))
+            unknown[number] = self._unknown[number].position
+            given.append(self._unknown[number])
+        ends = self._iteration(self._counter(), given)
+        spread = {n: writer.spread(writer.data(ends[n]), axes) for n in unknown}
+        left = [m.position for m in reader.memories.values()]
+        self._restore(stores)
+        is_stored = bool(writer.b.build().ancestors(left) & set(unknown.values()))
+        return None if is_stored else step_of(writer.b, unknown, spread)
+
+    def _contributions(self, moved: Sequence[Value], steps: Mapping[int, Step]) -> dict[int, Value]:
+        """The folds: first those of extrema, then those of sums, with extrema at their last value."""
+        found: dict[int, Value] = {}
+        extrema = [n for n, s in steps.items() if s.kind in ("maximum", "minimum")]
+        given = list(moved)
+        for number in steps:
+            given[number] = self._unknown[number]
+        if extrema:
+            before = self._memories()
+            ends = self._iteration(self._counter(), given)
+            self._restore(before)
+            for number in extrema:
+                found[number] = self._fold(steps[number], number, ends[number])
+        fixed: dict[str, Value] = {}
+        for number in extrema:
+            last = found[number]
+            given[number] = last
+            fixed[self._ends[number]] = last
+        ends = self._last = self._iteration(self._counter(), given, fixed)
+        for number, step in steps.items():
+            if number not in extrema:
+                found[number] = self._fold(step, number, ends[number])
+        return found
+
+    def _memories(self) -> dict[str, tuple[int, int, int]]:
+        return {n: (m.position, len(m.stores), len(m.loads)) for n, m in self._reader.memories.items()}
+
+    def _restore(self, before: Mapping[str, tuple[int, int, int]]) -> None:
+        for name, (position, stored, loaded) in before.items():
+            memory = self._reader.memories[name]
+            memory.position = position
+            del memory.stores[stored:], memory.loads[loaded:]
+
+    def _neutral(self, step: Step, like: Data) -> Data:
+        value = {"sum": 0.0, "maximum": float("-inf"), "minimum": float("inf")}[step.kind]
+        dtype = self._reader.writer.dtype(like)
+        if not dtype.is_float and step.kind != "sum":
+            raise UnsupportedOperator("an extremum of integers that a loop carries is not read")
+        return self._reader.writer.constant(value if dtype.is_float else 0, like.shape, dtype)
+
+    def _fold(self, step: Step, number: int, end: Value) -> Data:
+        """The start, and what all iterations contribute."""
+        writer = self._reader.writer
+        part = writer.data(end)
+        position = added(writer.b, part.position, self._unknown[number].position)
+        if position is None:
+            raise UnsupportedOperator("a loop carries a value that it does not change")
+        part = replace(part, position=position)
+        if not self._count.is_exact:
+            runs = Truth((self._count.high - self._counter().index - 1,), part.shape)
+            part = writer.select(writer.truth(runs), part, self._neutral(step, part))
+        if self._axis not in part.axes:
+            axes = (*(a for a in writer.axes if a in part.axes or a == self._axis),)
+            part = Data(writer.spread(part, axes), axes, part.shape)
+        total = writer.fold(step.kind, part, self._axis)
+        start = writer.data(self._start[number])
+        if step.follows is not None and writer.b.uniform(start.position) != 0:
+            raise UnsupportedOperator("a sum that follows a maximum and does not start at zero is not read")
+        for text in step.conditions:
+            self._reader.assumptions[text] = None
+        if writer.b.uniform(start.position) == writer.b.uniform(self._neutral(step, start).position):
+            return total
+        joined = {"sum": ops.Add, "maximum": ops.Maximum, "minimum": ops.Minimum}[step.kind]
+        return writer.apply(joined(), start, total)
+
+    # --- written out
+
+    def _written_out(self, times: int) -> tuple[Value, ...]:
+        values: tuple[Value, ...] = tuple(self._start)
+        for number in range(times):
+            counter = replace(self._low, index=self._count.low + number * self._count.step)
+            values = self._iteration(counter, values)
+        return values
+
+
+class _Axis:
+    """Iterations as an axis, and which of them an instance runs, for as long as a body is read."""
+
+    def __init__(self, reader: Reader, name: str, count: _Count) -> None:
+        self._reader, self._name, self._count = reader, name, count
+
+    def __enter__(self) -> None:
+        self._before = self._reader.active
+        self._reader.writer.axes[self._name] = self._count.most
+        if not self._count.is_exact:
+            counter = self._count.low + variable(self._name) * self._count.step
+            self._reader.active = (*self._before, self._count.high - counter - 1)
+
+    def __exit__(self, *_: object) -> None:
+        self._reader.active = self._before
+        del self._reader.writer.axes[self._name]
+
+
+def _times(step: Index, counter: Index) -> Index:
+    size = step.as_size()
+    if size is None:
+        raise UnsupportedOperator("a symbol that moves by other steps in each instance is not read")
+    return counter * size
+
+
+def _product(step: Index, times: Dim) -> Index:
+    return step * times

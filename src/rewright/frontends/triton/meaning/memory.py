@@ -1,0 +1,283 @@
+"""The memory of a launch: what loads read and stores leave behind, for all instances at once.
+
+A load is a view where its places are digits: the tensor is cropped or padded to whole tiles and split in digits. What
+lies outside of the tensor is filled in, and has to be masked. A store is the way back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from rewright import ops
+from rewright.frontends.triton.meaning.indices import lane, lanes, variables
+from rewright.frontends.triton.meaning.places import Digit, Place, by_axis, digits_of, magnitude
+from rewright.frontends.triton.meaning.safety import Ranges
+from rewright.frontends.triton.meaning.values import Address, Data, Shape, Truth
+from rewright.frontends.triton.meaning.writer import Writer
+from rewright.ir.dims import Dim, at_most, divide, product
+from rewright.ir.errors import UnsupportedOperator
+from rewright.ir.types import SourceSpan
+from rewright.ops.reference import building as rb
+from rewright.terms.index import Index
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """A load or store: where, under which condition, and by which line."""
+
+    places: tuple[Index, ...]
+    mask: tuple[Index, ...]
+    sizes: tuple[tuple[str, Dim], ...]
+    span: SourceSpan
+    shape: tuple[Dim, ...]
+
+
+@dataclass
+class Memory:
+    """One argument: its tensor, how that lies in memory, and what was done to it."""
+
+    name: str
+    position: int
+    sizes: tuple[Dim, ...]
+    strides: tuple[Dim, ...]
+    loads: list[Access] = field(default_factory=list[Access])
+    stores: list[Access] = field(default_factory=list[Access])
+
+    @property
+    def overlaps(self) -> bool:
+        """Whether it is not known that elements lie at places of their own."""
+        axes = sorted(
+            (s for s in zip(self.strides, self.sizes, strict=True) if s[1] != 1), key=lambda s: magnitude(s[0])
+        )
+        below: Dim = 1
+        for stride, size in axes:
+            if stride == 0 or at_most(below, stride) is not True:
+                return True
+            below = stride * size
+        return False
+
+    @property
+    def is_contiguous(self) -> bool:
+        """Whether the elements lie in order and without gaps."""
+        step: Dim = 1
+        for size, stride in zip(reversed(self.sizes), reversed(self.strides), strict=True):
+            if size != 1 and stride != step:
+                return False
+            step = step * size
+        return True
+
+
+class Accesses:
+    """Loads and stores of one launch."""
+
+    def __init__(self, writer: Writer, ranges: Ranges, memories: Mapping[str, Memory]) -> None:
+        self._w = writer
+        self._ranges = ranges
+        self.memories = memories
+
+    def load(self, address: Address, mask: Truth, active: Sequence[Index], other: Data | None) -> Data:
+        """What lies at some places; ``other`` where the mask is false, and anything where nobody is active."""
+        memory = self.memories[address.argument]
+        sizes = self._variables(address.shape)
+        given = (*active, *mask.parts)
+        shape, places = self._places(memory, address, given, sizes)
+        memory.loads.append(Access(places, given, tuple(sizes.items()), self._w.b.span, shape))
+        digits = [digits_of(place, sizes) for place in places]
+        tensor = memory.position
+        if shape != memory.sizes:
+            tensor = rb.reshape(self._w.b, tensor, shape)
+        inside = self._inside(places, shape)
+        always = mask.data is None and self._ranges.holds(sizes, active, mask.parts)
+        exact = always or (
+            other is not None and mask.data is None and self._ranges.holds(sizes, (*active, *inside), mask.parts)
+        )
+        filling = self._filling(other, exact)
+        if any(d is None for d in digits) or _repeats(digits):
+            raise UnsupportedOperator("reads places that are no digits of its variables")
+        kind = self._w.b.type(tensor).dtype
+        found = self._view(tensor, [d for d in digits if d is not None], shape, address.shape, filling)
+        if exact:
+            return found
+        default = self._w.unspecified(found.axes, address.shape, kind) if other is None else other
+        return self._w.select(self._w.truth(mask), found, default)
+
+    def store(self, address: Address, value: Data, mask: Truth, active: Sequence[Index]) -> None:
+        """Leave a value at some places, where the mask is true and an instance is active."""
+        memory = self.memories[address.argument]
+        if memory.overlaps:
+            raise UnsupportedOperator(f"writes to {memory.name}, of which several elements lie at one place of memory")
+        sizes = self._variables(address.shape)
+        given = (*active, *mask.parts)
+        shape, places = self._places(memory, address, given, sizes)
+        memory.stores.append(Access(places, given, tuple(sizes.items()), self._w.b.span, shape))
+        digits = [d for d in (digits_of(place, sizes) for place in places) if d is not None]
+        if len(digits) < len(places) or _repeats(digits):
+            raise UnsupportedOperator("writes to places that are no digits of its variables")
+        self._only_once(value, mask, digits, sizes)
+        inside = self._inside(places, shape)
+        whole = mask.data is None and self._ranges.holds(sizes, inside, given)
+        old = memory.position if shape == memory.sizes else rb.reshape(self._w.b, memory.position, shape)
+        new = self._scattered(value, digits, shape)
+        if not (whole and self._covers(digits, shape)):
+            condition = self._w.truth(replace(mask, parts=tuple(given)))
+            written = self._scattered(condition, digits, shape)
+            new = self._w.b.add(ops.Select(), written, new, old)
+        memory.position = rb.reshape(self._w.b, new, memory.sizes)
+
+    def _variables(self, block: Shape) -> dict[str, Dim]:
+        return {**self._w.axes, **dict(zip(lanes(len(block)), block, strict=True))}
+
+    def _inside(self, places: Sequence[Index], shape: Sequence[Dim]) -> tuple[Index, ...]:
+        """That places lie in their axes."""
+        found: list[Index] = []
+        for place, size in zip(places, shape, strict=True):
+            found += [place, Index(size - 1) - place]
+        return tuple(found)
+
+    def _places(
+        self, memory: Memory, address: Address, given: Sequence[Index], sizes: Mapping[str, Dim]
+    ) -> tuple[tuple[Dim, ...], tuple[Index, ...]]:
+        """The places along the axes of a tensor, or along all of its memory, with the sizes of these axes.
+
+        Raises UnsupportedOperator where it is not shown that they lie inside.
+        """
+        for shape, strides in ((memory.sizes, memory.strides), ((product(memory.sizes),), (1,))):
+            if len(strides) == 1 and not memory.is_contiguous and shape != memory.sizes:
+                continue
+            places = by_axis(address.index, shape, strides)
+            if places is not None and self._ranges.holds(sizes, given, self._inside(places, shape)):
+                return shape, tuple(places)
+        raise UnsupportedOperator(
+            f"may be out of the bounds of {memory.name}: it is not shown that {address.index} is in"
+        )
+
+    def _filling(self, other: Data | None, exact: bool) -> float | int | bool:
+        """What stands outside of the tensor: what a load gives there, where the tensor's end alone decides."""
+        value = None if other is None or not exact else self._w.b.uniform(other.position)
+        return 0 if value is None else value
+
+    def _view(
+        self, tensor: int, places: Sequence[Place], sizes: Sequence[Dim], block: Shape, filling: float | int | bool
+    ) -> Data:
+        """The tensor with its axes cropped, padded and split in digits, as a block of all instances."""
+        b = self._w.b
+        low, high = [-p.start for p in places], [p.start + p.length - n for p, n in zip(places, sizes, strict=True)]
+        if any(n != 0 for n in (*low, *high)):
+            tensor = rb.pad(b, tensor, low, high, rb.cast(filling, b.type(tensor).dtype))
+        split = [n for place in places for n in _lengths(place)]
+        tensor = rb.reshape(b, tensor, split)
+        digits = [digit for place in places for digit in place.digits]
+        tensor, digits = self._without_gaps(tensor, places)
+        names = [d.variable for d in digits]
+        axes = tuple(name for name in self._w.axes if name in names)
+        own = [lane(k) for k in range(len(block)) if lane(k) in names]
+        tensor = rb.transpose(b, tensor, [names.index(name) for name in (*axes, *own)])
+        full = (*self._w.sizes(axes), *block)
+        kept = [*range(len(axes)), *(len(axes) + k for k in range(len(block)) if lane(k) in names)]
+        if kept != list(range(len(full))):
+            tensor = b.add(ops.BroadcastInDim(full, tuple(kept)), tensor)
+        return Data(tensor, axes, block)
+
+    def _without_gaps(self, tensor: int, places: Sequence[Place]) -> tuple[int, list[Digit]]:
+        """Each digit as an axis of as many elements as it counts; what lies between two of its steps is left out."""
+        b, digits, axis = self._w.b, list[Digit](), 0
+        for place in places:
+            for digit in place.digits:
+                tensor = rb.slice_axis(b, tensor, axis, 0, digit.size)
+                digits.append(digit)
+                axis += 1
+            rest = len(_lengths(place)) - len(place.digits)
+            for _ in range(rest):  # places between two steps of the last digit, or the one place of no digit
+                tensor = rb.slice_axis(b, tensor, axis, 0, 1)
+                shape = list(b.type(tensor).shape)
+                tensor = rb.reshape(b, tensor, [*shape[:axis], *shape[axis + 1 :]])
+        return tensor, digits
+
+    def _scattered(self, value: Data, places: Sequence[Place], sizes: Sequence[Dim]) -> int:
+        """A block of all instances laid out along the axes of a tensor."""
+        b = self._w.b
+        digits = [d for p in places for d in p.digits]
+        names = [d.variable for d in digits]
+        axes = tuple(name for name in self._w.axes if name in names)
+        tensor = self._w.spread(self._one_of_equal(value, axes), axes)
+        for k in reversed(range(len(value.shape))):  # blocks of one element, and lanes that all write the same
+            if lane(k) not in names:
+                axis = len(axes) + k
+                tensor = rb.slice_axis(b, tensor, axis, 0, 1)
+                shape = list(b.type(tensor).shape)
+                tensor = rb.reshape(b, tensor, [*shape[:axis], *shape[axis + 1 :]])
+        order = [*axes, *(lane(k) for k in range(len(value.shape)) if lane(k) in names)]
+        tensor = rb.transpose(b, tensor, [order.index(name) for name in names])
+        tensor = self._with_gaps(tensor, places)
+        tensor = rb.reshape(b, tensor, [p.length for p in places])
+        low, high = [p.start for p in places], [n - p.start - p.length for p, n in zip(places, sizes, strict=True)]
+        if any(n != 0 for n in (*low, *high)):
+            tensor = rb.pad(b, tensor, low, high, rb.cast(0, b.type(tensor).dtype))
+        return tensor
+
+    def _with_gaps(self, tensor: int, places: Sequence[Place]) -> int:
+        b, axis = self._w.b, 0
+        shape: list[Dim] = []
+        for place in places:
+            lengths = _lengths(place)
+            if len(lengths) > len(place.digits):
+                shape = [*b.type(tensor).shape]
+                tensor = rb.reshape(
+                    b, tensor, [*shape[: axis + len(place.digits)], 1, *shape[axis + len(place.digits) :]]
+                )
+            for n in lengths:
+                own = b.type(tensor).shape[axis]
+                if own != n:
+                    rank = b.type(tensor).rank
+                    high: list[Dim] = [0] * rank
+                    high[axis] = n - own
+                    tensor = rb.pad(b, tensor, [0] * rank, high, rb.cast(0, b.type(tensor).dtype))
+                axis += 1
+        return tensor
+
+    def _one_of_equal(self, value: Data, axes: Sequence[str]) -> Data:
+        """The value of the first of instances that all write the same."""
+        assert set(value.axes) <= set(axes), (value.axes, axes)
+        return value
+
+    def _only_once(self, value: Data, mask: Truth, places: Sequence[Place], sizes: Mapping[str, Dim]) -> None:
+        """Raises UnsupportedOperator where two instances, or two lanes, may write different values to one place."""
+        names = {d.variable for p in places for d in p.digits}
+        masked = {name for part in mask.parts for name in variables(part)} | set(mask.data.axes if mask.data else ())
+        depends = set(value.axes) | masked
+        for name in depends:
+            if name in self._w.axes and name not in names and self._w.axes[name] != 1:
+                raise UnsupportedOperator(f"several instances along {name} write to one place, so their order decides")
+        for k, size in enumerate(value.shape):
+            if size != 1 and lane(k) not in names:
+                raise UnsupportedOperator(f"several lanes along axis {k} of a block write to one place")
+
+    def _covers(self, places: Sequence[Place], sizes: Sequence[Dim]) -> bool:
+        """Whether all of a tensor is written."""
+        for place, size in zip(places, sizes, strict=True):
+            dense = all(n == d.size for n, d in zip(_lengths(place), place.digits, strict=False))
+            dense = dense and len(_lengths(place)) == max(len(place.digits), 1)
+            reaches = self._ranges.implies({}, (), Index(place.start + place.length - size))
+            if not (dense and reaches and at_most(place.start, 0) is True):
+                return False
+        return True
+
+
+def _lengths(place: Place) -> list[Dim]:
+    """The sizes of the axes that an axis is split in; one more than digits where there are gaps behind the last."""
+    if not place.digits:
+        return [1]
+    found: list[Dim] = [place.digits[0].size]
+    for digit, following in zip(place.digits, place.digits[1:], strict=False):
+        steps = divide(digit.stride, following.stride)
+        assert steps is not None
+        found.append(steps)
+    last = place.digits[-1].stride
+    return found if last == 1 else [*found, last]
+
+
+def _repeats(places: Sequence[Place | None]) -> bool:
+    """Whether one variable moves along two axes."""
+    names = [d.variable for p in places if p is not None for d in p.digits]
+    return len(names) != len(set(names))

@@ -1,0 +1,106 @@
+"""From an offset in memory to places along the axes of a tensor, and from these to digits.
+
+``row * stride + col`` of a tensor with strides ``(stride, 1)`` is place ``row`` of axis 0 and ``col`` of axis 1. A
+place such as ``tile * 64 + lane`` has two digits, so the axis is read as one of tiles and one of lanes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from rewright.ir.dims import Dim, SizeExpr, divide, symbol
+from rewright.terms.index import ZERO, Index, Variable
+
+
+@dataclass(frozen=True, slots=True)
+class Digit:
+    """A variable that counts up to ``size``, times ``stride``."""
+
+    variable: str
+    size: Dim
+    stride: Dim
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where an axis is read: from ``start`` on, by digits of which each stride is a multiple of the next."""
+
+    start: Dim
+    digits: tuple[Digit, ...]
+
+    @property
+    def length(self) -> Dim:
+        """How many elements lie between the first place and behind the last one, up to the next of the first digit."""
+        return self.digits[0].stride * self.digits[0].size if self.digits else 1
+
+
+def by_axis(offset: Index, sizes: Sequence[Dim], strides: Sequence[Dim]) -> list[Index] | None:
+    """Places along axes that make an offset; None where its terms are no multiples of strides.
+
+    It has to be shown that each place lies in its axis: the same offset may be made otherwise.
+    """
+    places = [ZERO] * len(sizes)
+    rest = offset
+    by_stride = sorted((a for a in range(len(sizes)) if sizes[a] != 1), key=lambda a: -magnitude(strides[a]))
+    for axis in by_stride:
+        stride = strides[axis]
+        if stride == 0:
+            continue
+        for atom, coefficient in rest.terms:
+            whole, _ = _split(coefficient, stride)
+            places[axis] = places[axis] + Index(0, ((atom, whole),)) if whole != 0 else places[axis]
+        whole, _ = _split(rest.constant, stride)
+        places[axis] = places[axis] + whole
+        rest = rest - places[axis] * stride
+    return places if rest == ZERO else None
+
+
+def digits_of(place: Index, sizes: Mapping[str, Dim]) -> Place | None:
+    """The digits of a place, the largest first; None where their values overlap, or are not of variables alone."""
+    found: list[Digit] = []
+    for atom, coefficient in place.terms:
+        if not isinstance(atom, Variable):
+            return None
+        if sizes[atom.name] != 1:
+            found.append(Digit(atom.name, sizes[atom.name], coefficient))
+    found.sort(key=lambda digit: -magnitude(digit.stride))
+    for digit, following in zip(found, found[1:], strict=False):
+        steps = divide(digit.stride, following.stride)
+        if steps is None or magnitude(steps) < magnitude(following.size):
+            return None
+        if steps != following.size and not (isinstance(steps, int) and isinstance(following.size, int)):
+            return None
+    if found and not isinstance(found[-1].stride, int):
+        return None
+    if any(isinstance(d.stride, int) and d.stride < 1 for d in found):
+        return None
+    return Place(place.constant, tuple(found))
+
+
+def _split(size: Dim, by: Dim) -> tuple[Dim, Dim]:
+    """``size = by * whole + rest``, as much of it as divides; for numbers the rest is not negative."""
+    if isinstance(size, int) and isinstance(by, int):
+        return divmod(size, by)
+    if isinstance(by, int):
+        return _split_terms(size, by)
+    whole = divide(size, by)
+    return _split_terms(size, by) if whole is None else (whole, 0)
+
+
+def _split_terms(size: Dim, by: Dim) -> tuple[Dim, Dim]:
+    whole: Dim = 0
+    for names, coefficient in size.terms if isinstance(size, SizeExpr) else (((), size),):
+        part: Dim = coefficient
+        for name in names:
+            part = part * symbol(name)
+        steps = divide(part, by)
+        whole = whole + (0 if steps is None else steps)
+    return whole, size - whole * by
+
+
+def magnitude(size: Dim) -> int:
+    """A number by which sizes are put in order: their value at large sizes, which proofs do not rest on."""
+    if isinstance(size, int):
+        return size
+    return sum(c * 10007 ** len(names) for names, c in size.terms)

@@ -1,0 +1,238 @@
+"""A kernel as a graph: all instances of a launch at once.
+
+``read_kernel`` walks the operations of a kernel's TTIR in order. Instances and iterations are axes of what it writes
+(``writer``), loads and stores are views of the arguments (``memory``), loops are folds (``loops``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from rewright import ops
+from rewright.frontends.triton.meaning import blocks, control, floats, integers, loops, transfers
+from rewright.frontends.triton.meaning.indices import lanes
+from rewright.frontends.triton.meaning.memory import Accesses, Memory
+from rewright.frontends.triton.meaning.races import refuse_races
+from rewright.frontends.triton.meaning.safety import Ranges
+from rewright.frontends.triton.meaning.table import MEANINGS
+from rewright.frontends.triton.meaning.values import Address, Data, Shape, Truth, Value, Whole
+from rewright.frontends.triton.meaning.writer import Writer
+from rewright.frontends.triton.text import Block, Function, Kind, Location, Module, Operation
+from rewright.ir.dims import Dim
+from rewright.ir.errors import UnsupportedOperator
+from rewright.ir.types import DType, SourceSpan
+from rewright.ops.reference.simplifying import SimplifyingBuilder
+from rewright.terms.index import Index, variable
+
+__all__ = [
+    "Argument",
+    "Reader",
+    "Tensor",
+    "blocks",
+    "control",
+    "floats",
+    "integers",
+    "loops",
+    "read_kernel",
+    "transfers",
+]
+
+GRID = ("x", "y", "z")
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """An argument that is memory: the node that holds its elements, and how they lie."""
+
+    position: int
+    strides: tuple[Dim, ...]
+
+
+Argument = Tensor | Dim | float | bool
+"""What a kernel is called with: memory, a size, or a number."""
+
+
+class Reader:
+    """The values of one kernel while it is read."""
+
+    def __init__(self, builder: SimplifyingBuilder, module: Module, ranges: Ranges) -> None:
+        self.writer = Writer(builder)
+        self.module = module
+        self.ranges = ranges
+        self.values: dict[str, Value] = {}
+        self.fixed: dict[str, Value] = {}
+        """Results that are known by another way than the operation that gives them."""
+        self.active: tuple[Index, ...] = ()
+        """Where an operation is reached at all, in branches and iterations."""
+        self.guard: Data | None = None
+        """The same for conditions on data."""
+        self.memories: dict[str, Memory] = {}
+        self.access = Accesses(self.writer, ranges, self.memories)
+        self.is_trial = False
+        """Whether only the steps of symbols are asked for: loads read anything, and stores write nothing."""
+        self.assumptions: dict[str, None] = {}
+        self.grid: tuple[Dim, ...] = (1, 1, 1)
+        self.unfit: set[int] = set()
+        """Lines whose integers are not shown to fit their type."""
+
+    def run(self, block: Block) -> tuple[Value, ...]:
+        """The operations of a block in order; what its last one gives on."""
+        for op in block.operations:
+            if op.name in _ENDS:
+                return self.operands(op)
+            self.operation(op)
+        return ()
+
+    def operation(self, op: Operation) -> None:
+        """Note the results of one operation; raises UnsupportedOperator with its line."""
+        before = self.writer.b.span
+        self.writer.b.span = span_of(op.location) if op.location.line else before
+        try:
+            meaning = MEANINGS.get(op.name)
+            if meaning is None:
+                raise UnsupportedOperator(f"the operation {op.name} is not read")
+            found = meaning(self, op)
+        except UnsupportedOperator as error:
+            raise self._located(error, op.location) from None
+        results = found if isinstance(found, tuple) else () if found is None else (found,)
+        for name, value in zip(op.results, results, strict=True):
+            self.values[name] = self.fixed.get(name, value)
+        self.writer.b.span = before
+
+    def _located(self, error: UnsupportedOperator, location: Location) -> UnsupportedOperator:
+        text = str(error)
+        return (
+            error
+            if " (kernel, line " in text or not location.line
+            else UnsupportedOperator(f"{text} (kernel, line {location.line} of {location.file})")
+        )
+
+    def operands(self, op: Operation) -> tuple[Value, ...]:
+        """The values that an operation is given."""
+        return tuple(self.values[name] for name in op.operands)
+
+    @property
+    def sizes(self) -> dict[str, Dim]:
+        """How far instances and iterations count; lanes count below the sizes of blocks, which is asked for beside."""
+        return self.writer.axes
+
+    def implies(self, wanted: Index, given: Sequence[Index] = ()) -> bool:
+        """Whether an index is not negative for all instances, iterations and lanes (of at most 2 ** 20) there are."""
+        lanes = {f"lane{k}": 1 << 20 for k in range(4)}
+        return self.ranges.implies({**lanes, **self.sizes}, (*self.active, *given), wanted)
+
+    def fitting(self, value: Whole) -> Whole:
+        """The integer; its line is noted where it may overflow."""
+        if value.dtype is DType.I32:
+            sizes = {**self.sizes, **dict(zip(lanes(len(value.shape)), value.shape, strict=True))}
+            ends = Index((1 << 31) - 1) - value.index, value.index + (1 << 31)
+            if not self.ranges.holds(sizes, self.active, ends):
+                self.unfit.add(self.writer.b.span.line)
+        return value
+
+    def decided(self, condition: Truth) -> bool | None:
+        """Whether a condition always holds, or never; None where that depends."""
+        if condition.data is not None:
+            return None
+        if all(self.implies(part) for part in condition.parts):
+            return True
+        if any(self.implies(part * -1 - 1) for part in condition.parts):
+            return False
+        return None
+
+    def truth(self, value: bool, shape: Shape) -> Truth:
+        """What always holds, or never does."""
+        return Truth(() if value else (Index(-1),), shape)
+
+    def index(self, number: int) -> Index:
+        """A number as an index."""
+        return Index(number)
+
+    def spread_condition(self, condition: Value, like: Value) -> tuple[Data, Value]:
+        """A scalar condition over the block that it chooses."""
+        data = self.writer.data(condition)
+        shape = self.writer.data(like).shape
+        if data.shape != shape:
+            data = Data(self.writer.spread(data, data.axes, shape), data.axes, shape)
+        return data, like
+
+    @contextmanager
+    def reached(self, parts: Sequence[Index], data: Data | None = None) -> Generator[None]:
+        """Operations that run only under a condition."""
+        before = self.active, self.guard
+        self.active = (*self.active, *parts)
+        if data is not None:
+            self.guard = data if self.guard is None else self.writer.apply(ops.And(), self.guard, data)
+        try:
+            yield
+        finally:
+            self.active, self.guard = before
+
+
+_ENDS = frozenset({"tt.return", "scf.yield", "tt.reduce.return"})
+
+
+def read_kernel(
+    builder: SimplifyingBuilder,
+    module: Module,
+    arguments: Mapping[str, Argument],
+    grid: Sequence[Dim],
+    conditions: Sequence[Index] = (),
+) -> Reader:
+    """Add what a launch does to a builder; the tensors that it wrote are in ``memories`` of what is returned.
+
+    ``arguments`` are those of the kernel without constants, by name and in its order, and ``grid`` the number of
+    instances along three axes. ``conditions`` are indices of sizes that are not negative. Raises UnsupportedOperator
+    with the line of what is not read, or not shown to be in bounds and free of races.
+    """
+    reader = Reader(builder, module, Ranges(conditions))
+    reader.grid = (*grid, *(1,) * (3 - len(grid)))
+    for axis, size in zip(GRID, reader.grid, strict=True):
+        if size != 1:
+            reader.writer.axes[f"program_{axis}"] = size
+    kernel: Function = module.kernel
+    for (name, kind), value in zip(kernel.body.arguments, arguments.values(), strict=True):
+        reader.values[name] = _argument(reader, name, kind, value)
+    reader.run(kernel.body)
+    refuse_races(reader.ranges, reader.memories.values())
+    if reader.unfit:
+        lines = ", ".join(map(str, sorted(reader.unfit)))
+        reader.assumptions[f"integers of 32 bits do not overflow in {kernel.name} (lines {lines})"] = None
+    return reader
+
+
+def _argument(reader: Reader, name: str, kind: Kind, value: Argument) -> Value:
+    if isinstance(value, Tensor):
+        sizes = reader.writer.b.type(value.position).shape
+        reader.memories[name] = Memory(name.lstrip("%"), value.position, sizes, value.strides)
+        return Address(name, Index(0), ())
+    if kind.element == "i1":
+        return reader.truth(bool(value), ())
+    dtype = integers.DTYPES.get(kind.element)
+    if dtype is None:
+        raise UnsupportedOperator(f"arguments of type {kind.element} are not read")
+    if dtype.is_float:
+        return reader.writer.constant(float(value), (), dtype)  # pyright: ignore[reportArgumentType]
+    if isinstance(value, float):
+        raise UnsupportedOperator(f"the argument {name.lstrip('%')} is no integer")
+    return Whole(Index(value), (), dtype)
+
+
+@MEANINGS.enter("tt.get_program_id")
+def instance(reader: Reader, op: Operation) -> Value:
+    """The number of an instance along an axis of the grid."""
+    name = f"program_{op.words[0]}"
+    return Whole(variable(name) if name in reader.sizes else Index(0), (), DType.I32)
+
+
+@MEANINGS.enter("tt.get_num_programs")
+def instances(reader: Reader, op: Operation) -> Value:
+    """How many instances there are along an axis of the grid."""
+    return Whole(Index(reader.grid[GRID.index(op.words[0])]), (), DType.I32)
+
+
+def span_of(location: Location) -> SourceSpan:
+    """A line of a kernel as a place of the user's program."""
+    return SourceSpan(location.file, location.line)

@@ -1,0 +1,59 @@
+"""What an SSA value of a kernel is, for all instances at once.
+
+Integers that are affine in instances, iterations and lanes stay symbols, and so do comparisons of them and pointers.
+Everything else is data: a node whose leading axes are those instances and iterations on which it depends.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from rewright.ir.types import DType
+from rewright.terms.index import Index
+
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Data:
+    """A node of shape (sizes of ``axes``, then ``shape``)."""
+
+    position: int
+    axes: tuple[str, ...]
+    shape: Shape
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """A block of integers, or one integer where the shape is empty."""
+
+    index: Index
+    shape: Shape
+    dtype: DType
+
+
+@dataclass(frozen=True, slots=True)
+class Truth:
+    """Where all indices are at least zero, and the data, if any, is true."""
+
+    parts: tuple[Index, ...]
+    shape: Shape
+    data: Data | None = None
+
+    def both(self, other: Truth, data: Data | None) -> Truth:
+        """The conjunction, whose data is given."""
+        parts = dict.fromkeys((*self.parts, *other.parts))
+        return replace(self, parts=tuple(parts), data=data)
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Places in the memory of an argument, counted in elements from its pointer."""
+
+    argument: str
+    index: Index
+    shape: Shape
+
+
+Value = Data | Whole | Truth | Address
+ALWAYS = Truth((), ())

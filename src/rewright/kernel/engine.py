@@ -1,0 +1,179 @@
+"""Does a Triton kernel compute its PyTorch reference, in bounds and without races?
+
+The launches of a function are read as a graph of what all instances leave in memory, where bounds and races are
+proved on the way (:mod:`rewright.frontends.triton`). That graph and the reference's are compared by
+:func:`rewright.equiv`, whose certificate the independent checker confirms. What the reading rests on is run: the kernel
+in Triton's own interpreter beside the reference. *Refuted* is said only of what the interpreter shows.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from importlib.util import find_spec
+from typing import Any
+
+import torch
+from torch.utils._pytree import tree_flatten
+
+from rewright.equiv import Equivalence, equiv
+from rewright.frontends.torch.capture import capture
+from rewright.ir.errors import CaptureError, RewrightError, UnsupportedOperator
+from rewright.ir.graph import Graph, Node
+from rewright.kernel.running import Run, draws, run_beside
+from rewright.ops import Input
+from rewright.packages import missing
+from rewright.refine.verdict import Counterexample, Evidence, Finding
+
+_SECONDS = 10.0
+"""How long kernels are run beside their reference."""
+
+
+@dataclass(frozen=True)
+class KernelVerdict(Equivalence):
+    """A verdict on a kernel and its reference."""
+
+    runs: int = 0
+    """On how many inputs the kernel was run beside the reference, in Triton's interpreter."""
+
+
+def kernel(
+    reference: Callable[..., Any],
+    launcher: Callable[..., Any],
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any] | None = None,
+    *,
+    dynamic: Mapping[str, Mapping[int, str]] | None = None,
+    budget: float | None = None,
+    explain: bool = True,
+) -> KernelVerdict:
+    """Whether a function that launches Triton kernels computes what a PyTorch function does.
+
+    Args:
+        reference: a function of tensors, in plain PyTorch.
+        launcher: a function of the same arguments that launches kernels and returns the same results.
+        args: arguments of both; sizes are those of these tensors.
+        kwargs: arguments by name.
+        dynamic: sizes that are symbols, by name of the reference's parameter: ``{"x": {0: "rows"}}``. The verdict is
+            for all of them.
+        budget: wall-clock seconds of the proof after which the answer is ``unknown``.
+        explain: find the first operators where programs differ.
+
+    Returns:
+        ``proved``: every element of each result is the reference's, all accesses are in bounds, and no instance reads
+        or overwrites what another one writes; under ``assumptions``. ``refuted``: Triton's interpreter gives another
+        result, or touches what it must not. ``unknown`` says what is not read or not proved.
+
+    Raises:
+        RewrightError: where Triton is not installed, or the reference cannot be captured.
+    """
+    if find_spec("triton") is None:
+        raise RewrightError(missing("triton", "reading a kernel"))
+    given, sizes = dict(kwargs or {}), dict(dynamic or {})
+    parameters = _parameters(reference)
+    left = capture(reference, args, given, dynamic=sizes or None)
+    right, why = _read(launcher, args, given, _renamed(sizes, parameters, _parameters(launcher)))
+    run = _run(reference, launcher, args, given, parameters, sizes)
+    if right is None:
+        return _without_proof(run, why)
+    verdict = equiv(left, _with_names(right, left), budget=budget, explain=explain)
+    return _judge(verdict, run)
+
+
+def _parameters(function: Callable[..., Any]) -> list[str]:
+    target = function.forward if isinstance(function, torch.nn.Module) else function
+    return list(inspect.signature(target).parameters)
+
+
+def _renamed(
+    dynamic: Mapping[str, Mapping[int, str]], names: Sequence[str], others: Sequence[str]
+) -> dict[str, Mapping[int, str]]:
+    """Sizes that are symbols by the names of another function's parameters."""
+    return {other: dynamic[name] for name, other in zip(names, others, strict=False) if name in dynamic}
+
+
+def _read(
+    launcher: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], dynamic: Mapping[str, Any]
+) -> tuple[Graph | None, str]:
+    try:
+        return capture(launcher, args, kwargs, dynamic=dynamic or None, validate=False), ""
+    except (UnsupportedOperator, CaptureError) as error:
+        return None, str(error)
+
+
+def _with_names(graph: Graph, other: Graph) -> Graph:
+    """The graph with its inputs named as those of the other program, in order."""
+    names = dict(zip(graph.inputs, other.inputs, strict=False))
+    if len(graph.inputs) != len(other.inputs) or list(names) == list(names.values()):
+        return graph
+    nodes = list(graph.nodes)
+    for own, name in names.items():
+        node: Node = nodes[graph.inputs[own]]
+        nodes[graph.inputs[own]] = replace(node, op=Input(name, node.type))
+    inputs = {names[own]: position for own, position in graph.inputs.items()}
+    return replace(graph, nodes=tuple(nodes), inputs=inputs)
+
+
+def _run(
+    reference: Callable[..., Any],
+    launcher: Callable[..., Any],
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    parameters: Sequence[str],
+    dynamic: Mapping[str, Mapping[int, str]],
+) -> Run | None:
+    """Both programs on numbers; None where the arguments have none."""
+    tensors = [x for x in tree_flatten((args, dict(kwargs)))[0] if isinstance(x, torch.Tensor)]
+    if any(type(x) is not torch.Tensor or x.device.type != "cpu" for x in tensors):
+        return None
+    return run_beside(reference, launcher, draws(args, kwargs, parameters, dynamic), _SECONDS)
+
+
+_WRONG = ("differs", "out of bounds")
+
+
+def _finding(run: Run) -> Finding:
+    counterexample = None
+    if run.outcome == "differs":
+        sizes = {f"argument {number}": shape for number, shape in enumerate(run.shapes)}
+        counterexample = Counterexample(sizes, run.output, run.index, run.values[0], run.values[1], 0)
+    kind = "wrong_value" if run.outcome == "differs" else "out_of_bounds"
+    return Finding(kind, f"in Triton's interpreter {run.text}", None, None, "", "", None, counterexample)
+
+
+def _without_proof(run: Run | None, why: str) -> KernelVerdict:
+    """The verdict on a kernel that is not read: what a run shows, and else why it is not."""
+    if run is not None and run.outcome in _WRONG:
+        return KernelVerdict("refuted", Evidence.TESTED, findings=(_finding(run),), reason=run.text, runs=run.runs)
+    seen = "" if run is None else f"; {_seen(run)}"
+    return KernelVerdict("unknown", Evidence.TESTED, reason=why + seen, runs=0 if run is None else run.runs)
+
+
+def _seen(run: Run) -> str:
+    if run.outcome == "agrees":
+        return f"values agree on {run.runs} inputs in Triton's interpreter"
+    return f"the kernel was not run: {run.text}"
+
+
+def _judge(verdict: Equivalence, run: Run | None) -> KernelVerdict:
+    """The verdict of the proof, with what a run says of the reading that it is about."""
+    found = KernelVerdict(**{name: getattr(verdict, name) for name in Equivalence.__dataclass_fields__})
+    if run is None:
+        note = "the kernel was not run, since its arguments have no values on a CPU"
+        return replace(found, assumptions=(*found.assumptions, f"the kernel is read as Triton runs it ({note})"))
+    found = replace(found, runs=run.runs)
+    if run.outcome in _WRONG:
+        if verdict.status == "proved":
+            reason = f"alarm: the kernel was proved, and {run.text}; this is a fault of Rewright, please report it"
+            return replace(found, status="unknown", evidence=Evidence.TESTED, reason=reason, certify=None)
+        mine = _finding(run)
+        return replace(
+            found, status="refuted", evidence=Evidence.TESTED, reason=run.text, findings=(mine, *found.findings)
+        )
+    if run.outcome != "agrees":
+        return replace(found, assumptions=(*found.assumptions, f"the kernel is read as Triton runs it ({run.text})"))
+    if verdict.status == "refuted":
+        reason = f"the graph that was read of the kernel differs ({verdict.reason}), and {_seen(run)}"
+        return replace(found, status="unknown", evidence=Evidence.TESTED, reason=reason)
+    return found

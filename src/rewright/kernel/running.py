@@ -1,0 +1,205 @@
+"""A kernel beside its reference on numbers, in a process of its own: a kernel that is wrong may do anything."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import select
+import signal
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+from torch.utils._pytree import tree_flatten, tree_map_only
+
+from rewright.frontends.triton.interpreting import OutOfBounds, interpreted
+
+Outcome = Literal["agrees", "differs", "out of bounds", "crashes", "fails"]
+_SPREADS = (1.0, 30.0)
+"""Standard deviations of the floats that are drawn."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """What came of running both programs."""
+
+    outcome: Outcome
+    text: str = ""
+    """What was seen, in a sentence."""
+    output: str = ""
+    index: tuple[int, ...] = ()
+    values: tuple[float, float] = (0.0, 0.0)
+    """The reference's value and the kernel's."""
+    shapes: tuple[tuple[int, ...], ...] = ()
+    runs: int = 0
+
+
+def run_beside(
+    reference: Callable[..., Any],
+    launcher: Callable[..., Any],
+    inputs: Sequence[tuple[Sequence[Any], Mapping[str, Any]]],
+    seconds: float,
+) -> Run:
+    """Run both on several inputs until they differ or the time is over.
+
+    Raises nothing: what a kernel does to its process is an outcome.
+    """
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(reading)
+        _child(reference, launcher, inputs, seconds, writing)
+    os.close(writing)
+    found = _last(reading, time.monotonic() + 4 * seconds + 20)
+    os.close(reading)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    return found
+
+
+def _last(reading: int, deadline: float) -> Run:
+    """The last message of the child; a crash where it ends without one."""
+    text = b""
+    while (left := deadline - time.monotonic()) > 0:
+        if not select.select([reading], [], [], left)[0]:
+            break
+        part = os.read(reading, 1 << 20)
+        if not part:
+            break
+        text += part
+    if not text:
+        return Run("crashes", "the interpreter ends the process, or does not come to an end, when it runs the kernel")
+    return pickle.loads(text)  # of our own child
+
+
+def _child(reference: Any, launcher: Any, inputs: Any, seconds: float, writing: int) -> None:
+    quiet = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(quiet, 1)
+    os.dup2(quiet, 2)
+    torch.set_num_threads(1)
+    torch.use_deterministic_algorithms(True, warn_only=True)  # which fills memory that is not written with no numbers
+    try:
+        found = _compare(reference, launcher, inputs, time.monotonic() + seconds)
+    except OutOfBounds as error:
+        found = Run("out of bounds", str(error))
+    except BaseException as error:
+        cause = error.__cause__ or error
+        lines = str(cause).strip().splitlines()
+        found = Run("fails", f"{type(cause).__name__}: {lines[-1] if lines else ''}")
+    os.write(writing, pickle.dumps(found))
+    os._exit(0)
+
+
+def _compare(reference: Any, launcher: Any, inputs: Any, deadline: float) -> Run:
+    count = 0
+    for args, kwargs in inputs:
+        expected = reference(*_copies(args), **_copies(kwargs))
+        exact = _in_doubles(reference, args, kwargs)
+        with interpreted():
+            mine = launcher(*_copies(args), **_copies(kwargs))
+        count += 1
+        found = _difference(expected, exact, mine)
+        if found is not None:
+            shapes = tuple(tuple(x.shape) for x in tree_flatten((args, kwargs))[0] if isinstance(x, torch.Tensor))
+            output, index, values = found
+            text = f"{output}{list(index)} is {values[0]:.6g} by the reference and {values[1]:.6g} by the kernel"
+            return Run("differs", text, output, index, values, shapes, count)
+        if time.monotonic() > deadline:
+            break
+    return Run("agrees", runs=count)
+
+
+def _copies(values: Any) -> Any:
+    return tree_map_only(torch.Tensor, lambda x: x.detach().clone(memory_format=torch.preserve_format), values)
+
+
+def _in_doubles(reference: Any, args: Any, kwargs: Any) -> Any:
+    """The reference in double precision; None where it does not run so."""
+    try:
+        wide = tree_map_only(torch.Tensor, lambda x: x.double() if x.is_floating_point() else x, (args, kwargs))
+        return reference(*_copies(wide[0]), **_copies(wide[1]))
+    except Exception:
+        return None
+
+
+def _difference(expected: Any, exact: Any, mine: Any) -> tuple[str, tuple[int, ...], tuple[float, float]] | None:
+    """The first output and element by which the kernel is farther off than roundings explain."""
+    left, right = (tree_flatten(x)[0] for x in (expected, mine))
+    true = left if exact is None else tree_flatten(exact)[0]
+    for number, (a, b, c) in enumerate(zip(left, right, true, strict=True)):
+        name = "output" if len(left) == 1 else str(number)
+        if a.shape != b.shape:
+            return name, (), (float("nan"), float("nan"))
+        if not a.numel():
+            continue
+        wide: list[torch.Tensor] = [x.detach().double() for x in (a, b, c)]
+        eps = torch.finfo(b.dtype).eps if b.is_floating_point() else 0.0
+        worst = _worst(wide[0], wide[1], wide[2], eps)
+        if worst is not None:
+            index = tuple(int(i) for i in torch.unravel_index(torch.tensor(worst), a.shape))
+            return name, index, (float(wide[2][index]), float(wide[1][index]))
+    return None
+
+
+def _worst(a: torch.Tensor, b: torch.Tensor, exact: torch.Tensor, eps: float) -> int | None:
+    """The element that is the farthest off, if it is farther than twenty times the reference's own error allows."""
+    finite = exact.isfinite() & a.isfinite()
+    scale = exact[finite].abs().amax() if bool(finite.any()) else torch.tensor(0.0)
+    allowed = 20 * (a - exact).abs() + 200 * eps * (exact.abs() + scale)
+    gap = (b - exact).abs()
+    same = (b == a) | (b == exact) | (b.isnan() & a.isnan())
+    wrong = ~same & ~(gap <= allowed) & ~(a.isnan() & ~exact.isnan())
+    if not bool(wrong.any()):
+        return None
+    return int(torch.where(wrong, gap.nan_to_num(torch.inf, torch.inf), -1.0).argmax())
+
+
+def draws(
+    args: Sequence[Any], kwargs: Mapping[str, Any], parameters: Sequence[str], dynamic: Mapping[str, Mapping[int, str]]
+) -> list[tuple[Sequence[Any], Mapping[str, Any]]]:
+    """The inputs themselves, others of their shapes, and, where sizes are symbols, some at other sizes."""
+    found: list[tuple[Sequence[Any], Mapping[str, Any]]] = [(args, kwargs)]
+    for number, spread in enumerate(_SPREADS):
+        found.append(_drawn(args, kwargs, spread, number))
+    named = {**dict(zip(parameters, args, strict=False)), **kwargs}
+    sizes = {
+        symbol: int(named[name].shape[axis])
+        for name, axes in dynamic.items()
+        for axis, symbol in axes.items()
+        if isinstance(named.get(name), torch.Tensor) and symbol.isidentifier()
+    }
+    for step in (1, -1, 7) if sizes else ():
+        other = {symbol: max(size + step * (n + 1), 2) for n, (symbol, size) in enumerate(sizes.items())}
+        shaped = {name: _resized(value, dynamic.get(name, {}), other) for name, value in named.items()}
+        positional = [shaped[name] for name, _ in zip(parameters, args, strict=False)]
+        found.append(_drawn(positional, {k: shaped[k] for k in kwargs}, 1.0, 10 + step))
+    return found
+
+
+def _resized(value: Any, axes: Mapping[int, str], sizes: Mapping[str, int]) -> Any:
+    if not isinstance(value, torch.Tensor) or not axes:
+        return value
+    shape = [sizes.get(axes.get(axis, ""), n) for axis, n in enumerate(value.shape)]
+    if value.is_floating_point():
+        return torch.empty(shape, dtype=value.dtype)
+    flat = value.reshape(-1)
+    count = torch.Size(shape).numel()
+    return flat[torch.arange(count) % max(flat.numel(), 1)].reshape(shape)
+
+
+def _drawn(
+    args: Sequence[Any], kwargs: Mapping[str, Any], spread: float, seed: int
+) -> tuple[Sequence[Any], Mapping[str, Any]]:
+    """Floats drawn anew; integers stay, since they may be places."""
+    generator = torch.Generator().manual_seed(seed)
+
+    def new(x: torch.Tensor) -> torch.Tensor:
+        if not x.is_floating_point():
+            return x
+        values = torch.randn(x.shape, generator=generator, dtype=torch.float64) * spread
+        made = torch.empty_strided(x.size(), x.stride(), dtype=x.dtype)
+        return made.copy_(values) if x.numel() else made
+
+    return tree_map_only(torch.Tensor, new, (args, kwargs))
