@@ -87,7 +87,7 @@ def matmul_kernel(a, b, c, M, N, K, a_row, b_row, c_row, TILES: tl.constexpr, BL
     left = a + m[:, None] * a_row + k[None, :]
     right = b + k[:, None] * b_row + n[None, :]
     total = tl.zeros((BLOCK, BLOCK), tl.float32)
-    for tile in range(0, tl.cdiv(K, BLOCK) - TILES):
+    for tile in range(tl.cdiv(K, BLOCK) - TILES):
         rest = K - tile * BLOCK
         x = tl.load(left, mask=(m[:, None] < M) & (k[None, :] < rest), other=0.0)
         y = tl.load(right, mask=(k[:, None] < rest) & (n[None, :] < N), other=0.0)

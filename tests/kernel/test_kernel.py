@@ -11,7 +11,7 @@ import rewright as rw
 
 pytest.importorskip("triton", reason="Triton is the extra [gpu]")
 
-from tests.kernel import programs  # noqa: E402
+from tests.kernel import programs
 
 VECTORS = {"x": {0: "n"}, "y": {0: "n"}}
 ROWS = {"x": {0: "rows", 1: "columns"}}

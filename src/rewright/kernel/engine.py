@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from typing import Any
 
+import numpy as np
 import torch
 from torch.utils._pytree import tree_flatten
 
@@ -22,7 +23,7 @@ from rewright.frontends.torch.capture import capture
 from rewright.ir.errors import CaptureError, RewrightError, UnsupportedOperator
 from rewright.ir.graph import Graph, Node
 from rewright.kernel.running import Run, draws, run_beside
-from rewright.ops import Input
+from rewright.ops import Constant, DType, Input
 from rewright.packages import missing
 from rewright.refine.verdict import Counterexample, Evidence, Finding
 
@@ -72,13 +73,27 @@ def kernel(
         raise RewrightError(missing("triton", "reading a kernel"))
     given, sizes = dict(kwargs or {}), dict(dynamic or {})
     parameters = _parameters(reference)
-    left = capture(reference, args, given, dynamic=sizes or None)
+    left = with_rounded_constants(capture(reference, args, given, dynamic=sizes or None))
     right, why = _read(launcher, args, given, _renamed(sizes, parameters, _parameters(launcher)))
     run = _run(reference, launcher, args, given, parameters, sizes)
     if right is None:
         return _without_proof(run, why)
     verdict = equiv(left, _with_names(right, left), budget=budget, explain=explain)
     return _judge(verdict, run)
+
+
+def with_rounded_constants(graph: Graph) -> Graph:
+    """The graph with its numbers as PyTorch and kernels have them: those beside floats of 32 bits or fewer in 32 bits."""
+    nodes = [replace(node, op=_rounded(node.op)) if isinstance(node.op, Constant) else node for node in graph.nodes]
+    return replace(graph, nodes=tuple(nodes))
+
+
+def _rounded(op: Constant) -> Constant:
+    if op.tensor.dtype not in (DType.F32, DType.F16, DType.BF16):
+        return op
+    with np.errstate(over="ignore"):
+        values = tuple(float(value) for value in np.asarray(op.values, np.float64).astype(np.float32))
+    return replace(op, values=values)
 
 
 def _parameters(function: Callable[..., Any]) -> list[str]:
@@ -97,7 +112,7 @@ def _read(
     launcher: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], dynamic: Mapping[str, Any]
 ) -> tuple[Graph | None, str]:
     try:
-        return capture(launcher, args, kwargs, dynamic=dynamic or None, validate=False), ""
+        return with_rounded_constants(capture(launcher, args, kwargs, dynamic=dynamic or None, validate=False)), ""
     except (UnsupportedOperator, CaptureError) as error:
         return None, str(error)
 
@@ -159,9 +174,7 @@ def _seen(run: Run) -> str:
 def _judge(verdict: Equivalence, run: Run | None) -> KernelVerdict:
     """The verdict of the proof, with what a run says of the reading that it is about."""
     found = KernelVerdict(**{name: getattr(verdict, name) for name in Equivalence.__dataclass_fields__})
-    if run is None:
-        note = "the kernel was not run, since its arguments have no values on a CPU"
-        return replace(found, assumptions=(*found.assumptions, f"the kernel is read as Triton runs it ({note})"))
+    run = run or Run("fails", "its arguments have no values on a CPU")
     found = replace(found, runs=run.runs)
     if run.outcome in _WRONG:
         if verdict.status == "proved":
@@ -172,7 +185,7 @@ def _judge(verdict: Equivalence, run: Run | None) -> KernelVerdict:
             found, status="refuted", evidence=Evidence.TESTED, reason=run.text, findings=(mine, *found.findings)
         )
     if run.outcome != "agrees":
-        return replace(found, assumptions=(*found.assumptions, f"the kernel is read as Triton runs it ({run.text})"))
+        found = replace(found, assumptions=(*found.assumptions, f"the kernel is read as Triton runs it ({run.text})"))
     if verdict.status == "refuted":
         reason = f"the graph that was read of the kernel differs ({verdict.reason}), and {_seen(run)}"
         return replace(found, status="unknown", evidence=Evidence.TESTED, reason=reason)

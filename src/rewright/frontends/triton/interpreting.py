@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
+import numpy as np
 import torch
 
 _MARGIN = 1 << 16
@@ -45,8 +46,16 @@ def interpreted() -> Generator[None]:
     def run(self: Any, *args: Any, grid: Any, warmup: bool = False, **kwargs: Any) -> None:
         own: Any = grid if callable(grid) else tuple(grid)
         names = dict(zip(self.arg_names, args, strict=False)) | kwargs
+        constants = {p.name for p in self.params if p.is_constexpr}
+        names = {n: scalar(v) if type(v) is float and n not in constants else v for n, v in names.items()}
         with _watched(self.fn.__name__, names) as moved:
             of(self).run(**moved, grid=own, warmup=warmup)
+
+    def scalar(value: float) -> Any:
+        """A float as the block of no axes that kernels are given, which the interpreter leaves a number of Python."""
+        language: Any = import_module("triton.language")
+        handle = interpreter.TensorHandle(np.array([value], np.float32), language.float32)
+        return language.tensor(handle, language.float32)
 
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
         function = of(self)

@@ -131,7 +131,7 @@ def written_arguments(kernel: Function) -> set[str]:
 
 def _trace(block: Block, roots: dict[str, set[str]], found: set[str]) -> set[str]:
     last: set[str] = set()
-    for op in block.operations:
+    for op in (*block.operations, *(op for _, other in block.others for op in other.operations)):
         sources = set[str]().union(*(roots.get(name, set()) for name in op.operands))
         for region in op.regions:
             for name, _ in region.arguments:

@@ -9,7 +9,7 @@ from rewright import ops
 from rewright.frontends.triton.meaning.indices import lane, moved_lanes
 from rewright.frontends.triton.meaning.integers import DTYPES
 from rewright.frontends.triton.meaning.table import MEANINGS
-from rewright.frontends.triton.meaning.values import Address, Data, Truth, Value, Whole
+from rewright.frontends.triton.meaning.values import Address, Data, Least, Truth, Value, Whole
 from rewright.frontends.triton.text import Operation
 from rewright.ir.errors import UnsupportedOperator
 from rewright.ops.reference import building as rb
@@ -36,8 +36,13 @@ _COMBINERS = {
 
 def laid_out(reader: Reader, value: Value, shape: tuple[int, ...], places: dict[int, int]) -> Value:
     """A value with its axis ``k`` at ``places[k]`` of a block; along the others it is repeated."""
-    if isinstance(value, Whole | Address):
+    if isinstance(value, Whole):
         return replace(value, index=moved_lanes(value.index, places), shape=shape)
+    if isinstance(value, Address):
+        data = None if value.data is None else _data(reader, value.data, shape, places)
+        return replace(value, index=moved_lanes(value.index, places), shape=shape, data=data)
+    if isinstance(value, Least):
+        return _data(reader, reader.writer.data(value), shape, places)
     if isinstance(value, Truth):
         parts = tuple(moved_lanes(part, places) for part in value.parts)
         data = None if value.data is None else _data(reader, value.data, shape, places)
@@ -99,8 +104,8 @@ def transposed(reader: Reader, op: Operation) -> Value:
 def reshaped(reader: Reader, op: Operation) -> Value:
     """A block with the same elements in the same order along other axes."""
     (value,) = reader.operands(op)
-    if "allow_reorder" in op.words or "allow_reorder" in op.attributes:
-        raise UnsupportedOperator("a reshape that may put elements in any order is not read")
+    if "allow_reorder" in op.words and not reader.is_only_folded(op.results[0]):
+        raise UnsupportedOperator("a reshape that may put elements in any order is read only before a reduction")
     if isinstance(value, Address):
         raise UnsupportedOperator("a reshape of pointers is not read")
     data = reader.writer.data(value)

@@ -46,6 +46,32 @@ def _either(reader: Reader, condition: Data, yes: Value, no: Value) -> Value:
     return Truth((), found.shape, found) if isinstance(yes, Truth) else found
 
 
+def branch(reader: Reader, op: Operation, blocks: dict[str, Block]) -> None:
+    """The blocks to which a branch leads, each where the branch is taken; what a kernel returns is nothing."""
+    if op.name not in ("cf.br", "cf.cond_br") or any(blocks[name].arguments for name in op.words):
+        raise UnsupportedOperator("a branch that hands values on is not read; write the kernel with one return")
+    before, reader.blocks = reader.blocks, blocks
+    try:
+        if op.name == "cf.br":
+            reader.run(blocks[op.words[0]])
+            return
+        (condition,) = reader.operands(op)
+        truth = condition if isinstance(condition, Truth) else Truth((), (), reader.writer.data(condition))
+        decided = reader.decided(truth)
+        if decided is not None:
+            reader.run(blocks[op.words[0 if decided else 1]])
+            return
+        negated = negation(truth)
+        data = reader.writer.truth(truth)
+        with reader.reached(truth.parts, data if negated is None else None):
+            reader.run(blocks[op.words[0]])
+        opposite = reader.writer.apply(ops.Not(), data) if negated is None else None
+        with reader.reached(() if negated is None else negated.parts, opposite):
+            reader.run(blocks[op.words[1]])
+    finally:
+        reader.blocks = before
+
+
 @MEANINGS.enter("tt.call")
 def called(reader: Reader, op: Operation) -> tuple[Value, ...]:
     """Another function of the module, in its place."""

@@ -17,6 +17,15 @@ def lanes(rank: int) -> list[str]:
     return [lane(axis) for axis in range(rank)]
 
 
+DATA = "data_"
+"""How the names of variables begin that stand for one integer of each instance, which was read from memory."""
+
+
+def reads_data(index: Index) -> bool:
+    """Whether an index depends on what was read from memory."""
+    return any(name.startswith(DATA) for name in variables(index))
+
+
 def substitute(index: Index, values: Mapping[str, Index]) -> Index:
     """The index with some variables replaced."""
     if not any(name in values for name in variables(index)):

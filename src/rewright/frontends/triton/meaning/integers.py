@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rewright import ops
 from rewright.frontends.triton.meaning.indices import multiply
 from rewright.frontends.triton.meaning.table import MEANINGS
-from rewright.frontends.triton.meaning.values import Data, Truth, Value, Whole
+from rewright.frontends.triton.meaning.values import Data, Least, Truth, Value, Whole
 from rewright.frontends.triton.text import Operation
 from rewright.ir.dims import Dim, at_most, ceil_quotient
 from rewright.ir.errors import UnsupportedOperator
@@ -42,7 +42,22 @@ def arithmetic(reader: Reader, op: Operation) -> Value:
         found = _affine(reader, name, left.index, right.index)
         if found is not None:
             return reader.fitting(replace(left, index=found))
-    return on_data(reader, _DATA[name](), left, right)
+    least = _least(name, left, right)
+    return on_data(reader, _DATA[name](), left, right) if least is None else least
+
+
+def _least(name: str, left: Value, right: Value) -> Least | None:
+    """A least of scalars, moved by a scalar where it is one; None for other values."""
+    if left.shape or right.shape or not isinstance(left, Whole | Least) or not isinstance(right, Whole | Least):
+        return None
+    one, other = (v.parts if isinstance(v, Least) else (v.index,) for v in (left, right))
+    if name == "minsi":
+        return Least(tuple(dict.fromkeys((*one, *other))), left.dtype)
+    if name == "addi" and 1 in (len(one), len(other)):
+        return Least(tuple(a + b for a in one for b in other), left.dtype)
+    if name == "subi" and len(other) == 1:
+        return Least(tuple(a - other[0] for a in one), left.dtype)
+    return None
 
 
 def on_data(reader: Reader, op: Operator, *values: Value) -> Data:
@@ -77,6 +92,11 @@ def division(reader: Reader, op: Operation) -> Value:
             if not name.startswith("rem"):
                 return replace(left, index=_floor(left.index, size))
             return replace(left, index=remainder(left.index, size))
+    if isinstance(left, Least) and isinstance(right, Whole) and name in ("divsi", "ceildivsi", "floordivsi"):
+        size = right.index.as_size()
+        if isinstance(size, int) and size >= 1 and all(reader.implies(part) for part in left.parts):
+            up = size - 1 if name == "ceildivsi" else 0
+            return replace(left, parts=tuple(_floor(part + up, size) for part in left.parts))
     if name not in ("divsi", "remsi"):
         raise UnsupportedOperator(f"{op.name} of numbers that may be negative, or by what is no size, is not read")
     return on_data(reader, _DATA[name](), left, right)
@@ -142,6 +162,8 @@ def comparison(reader: Reader, op: Operation) -> Value:
         parts = _inequalities(direction, left.index, right.index)
         if parts is not None:
             return Truth(tuple(p for p in parts if not reader.implies(p)), left.shape)
+    if isinstance(left, Whole) and isinstance(right, Least) and op.words[0] in ("slt", "sle"):
+        return Truth(tuple(p for r in right.parts for p in _inequalities(direction, left.index, r) or ()), left.shape)
     if op.words[0].startswith("u"):
         raise UnsupportedOperator("an unsigned comparison of data is not read")
     found = on_data(reader, ops.Compare(_DIRECTIONS[direction]), left, right)  # pyright: ignore[reportArgumentType]

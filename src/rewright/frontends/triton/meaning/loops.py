@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING
 
 from rewright import ops
 from rewright.frontends.triton.meaning.indices import variables
+from rewright.frontends.triton.meaning.places import magnitude
 from rewright.frontends.triton.meaning.steps import Step, added, step_of
 from rewright.frontends.triton.meaning.table import MEANINGS
-from rewright.frontends.triton.meaning.values import Address, Data, Truth, Value, Whole
+from rewright.frontends.triton.meaning.values import Address, Data, Least, Truth, Value, Whole
 from rewright.frontends.triton.text import Operation
 from rewright.ir.dims import Dim, ceil_quotient, is_nonnegative
 from rewright.ir.errors import UnsupportedOperator
@@ -35,36 +36,41 @@ class _Count:
 
     low: Index
     step: int
-    high: Index
+    high: tuple[Index, ...]
     most: Dim
     is_exact: bool
     """Whether all instances run ``most`` iterations."""
+
+    def runs(self, counter: Index) -> tuple[Index, ...]:
+        """Where an iteration is one of those that an instance runs."""
+        return tuple(end - counter - 1 for end in self.high)
 
 
 @MEANINGS.enter("scf.for")
 def looped(reader: Reader, op: Operation) -> tuple[Value, ...]:
     """The values that a loop carries, behind its last iteration."""
     low, high, step, *start = reader.operands(op)
-    if not (isinstance(low, Whole) and isinstance(high, Whole) and isinstance(step, Whole)):
+    if not (isinstance(low, Whole) and isinstance(high, Whole | Least) and isinstance(step, Whole)):
         raise UnsupportedOperator("a loop whose bounds are computed from data is not read")
-    count = _count(reader, low.index, high.index, step.index)
+    ends = high.parts if isinstance(high, Least) else (high.index,)
+    count = _count(reader, low.index, ends, step.index)
     if count.most == 0:
         return tuple(start)
     return _Loop(reader, op, count, start, low).run()
 
 
-def _count(reader: Reader, low: Index, high: Index, step: Index) -> _Count:
+def _count(reader: Reader, low: Index, high: tuple[Index, ...], step: Index) -> _Count:
     by = step.as_size()
     if not isinstance(by, int) or by < 1:
         raise UnsupportedOperator("a loop by steps that are no number above zero is not read")
-    length = (high - low).as_size()
+    length = (high[0] - low).as_size() if len(high) == 1 else None
     if length is not None:
         if is_nonnegative(length) is False:
             return _Count(low, by, high, 0, True)
         if is_nonnegative(length) is None and not reader.implies(Index(length)):
             raise UnsupportedOperator("a loop that may have its end before its start is not read")
         return _Count(low, by, high, ceil_quotient(length, by), True)
-    longest = _largest(reader, high - low)
+    longest = min((_largest(reader, end - low) for end in high), key=magnitude)
     return _Count(low, by, high, ceil_quotient(longest, by), False)
 
 
@@ -73,7 +79,7 @@ def _largest(reader: Reader, index: Index) -> Dim:
     total = index.constant
     for atom, coefficient in index.terms:
         name = next(iter(variables(Index(0, ((atom, 1),)))), "")
-        if str(atom) != name or not isinstance(coefficient, int):
+        if str(atom) != name or not isinstance(coefficient, int) or name not in reader.sizes:
             raise UnsupportedOperator("a loop whose end is not affine in the numbers of instances is not read")
         total = total + ((reader.sizes[name] - 1) * coefficient if coefficient > 0 else 0)
     return total
@@ -255,7 +261,7 @@ class _Loop:
             raise UnsupportedOperator("a loop carries a value that it does not change")
         part = replace(part, position=position)
         if not self._count.is_exact:
-            runs = Truth((self._count.high - self._counter().index - 1,), part.shape)
+            runs = Truth(self._count.runs(self._counter().index), part.shape)
             part = writer.select(writer.truth(runs), part, self._neutral(step, part))
         if self._axis not in part.axes:
             axes = (*(a for a in writer.axes if a in part.axes or a == self._axis),)
@@ -292,7 +298,7 @@ class _Axis:
         self._reader.writer.axes[self._name] = self._count.most
         if not self._count.is_exact:
             counter = self._count.low + variable(self._name) * self._count.step
-            self._reader.active = (*self._before, self._count.high - counter - 1)
+            self._reader.active = (*self._before, *self._count.runs(counter))
 
     def __exit__(self, *_: object) -> None:
         self._reader.active = self._before

@@ -6,18 +6,20 @@ lies outside of the tensor is filled in, and has to be masked. A store is the wa
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from rewright import ops
-from rewright.frontends.triton.meaning.indices import lane, lanes, variables
+from rewright.frontends.triton.meaning.indices import lane, lanes, reads_data, variables
 from rewright.frontends.triton.meaning.places import Digit, Place, by_axis, digits_of, magnitude
 from rewright.frontends.triton.meaning.safety import Ranges
 from rewright.frontends.triton.meaning.values import Address, Data, Shape, Truth
 from rewright.frontends.triton.meaning.writer import Writer
 from rewright.ir.dims import Dim, at_most, divide, product
 from rewright.ir.errors import UnsupportedOperator
-from rewright.ir.types import SourceSpan
+from rewright.ir.types import DType, SourceSpan
+from rewright.ops.base import ReductionKind
 from rewright.ops.reference import building as rb
 from rewright.terms.index import Index
 
@@ -31,6 +33,8 @@ class Access:
     sizes: tuple[tuple[str, Dim], ...]
     span: SourceSpan
     shape: tuple[Dim, ...]
+    kind: ReductionKind | None = None
+    """The fold of an atomic operation."""
 
 
 @dataclass
@@ -76,8 +80,11 @@ class Accesses:
         self._ranges = ranges
         self.memories = memories
 
-    def load(self, address: Address, mask: Truth, active: Sequence[Index], other: Data | None) -> Data:
-        """What lies at some places; ``other`` where the mask is false, and anything where nobody is active."""
+    def load(self, address: Address, mask: Truth, reached: Truth, active: Sequence[Index], other: Data | None) -> Data:
+        """What lies at some places; ``other`` where the mask is false, and anything where nobody is active.
+
+        ``reached`` is the mask where branches on data are taken too, in which the load stands.
+        """
         memory = self.memories[address.argument]
         sizes = self._variables(address.shape)
         given = (*active, *mask.parts)
@@ -93,14 +100,100 @@ class Accesses:
             other is not None and mask.data is None and self._ranges.holds(sizes, (*active, *inside), mask.parts)
         )
         filling = self._filling(other, exact)
-        if any(d is None for d in digits) or _repeats(digits):
-            raise UnsupportedOperator("reads places that are no digits of its variables")
         kind = self._w.b.type(tensor).dtype
-        found = self._view(tensor, [d for d in digits if d is not None], shape, address.shape, filling)
+        rows = self._rows(tensor, places, shape, address.shape, filling)
+        if rows is not None:
+            found = rows
+        elif any(map(reads_data, places)):
+            where = replace(reached, parts=(*active, *reached.parts))
+            found, exact = self._gathered_at(tensor, places, address.shape, where), always
+        elif any(d is None for d in digits) or _repeats(digits):
+            where = replace(mask, parts=given)
+            found, exact = self._gathered(tensor, self._flat(places, shape, address.shape), where), always
+        else:
+            found = self._view(tensor, [d for d in digits if d is not None], shape, address.shape, filling)
         if exact:
             return found
         default = self._w.unspecified(found.axes, address.shape, kind) if other is None else other
         return self._w.select(self._w.truth(mask), found, default)
+
+    def look_up(
+        self, address: Address, mask: Truth, reached: Truth, active: Sequence[Index], other: Data | None
+    ) -> Data:
+        """What lies at places that are computed from data, which have to lie in the tensor."""
+        memory = self.memories[address.argument]
+        if not memory.is_contiguous:
+            raise UnsupportedOperator(f"looks up elements of {memory.name}, which lie apart in memory")
+        if memory.stores:
+            raise UnsupportedOperator(f"looks up elements of {memory.name}, which it has written to")
+        assert address.data is not None
+        size = product(memory.sizes)
+        own = self._w.number(address.index, address.shape, DType.I64)
+        flat = self._w.apply(ops.Add(), address.data, own)
+        sizes = tuple(self._variables(address.shape).items())
+        memory.loads.append(Access((), (*active, *mask.parts), sizes, self._w.b.span, (size,)))
+        tensor = rb.reshape(self._w.b, memory.position, (size,))
+        found = self._gathered(tensor, flat, replace(reached, parts=(*active, *reached.parts)))
+        if not mask.parts and mask.data is None:
+            return found
+        kind = self._w.b.type(tensor).dtype
+        default = self._w.unspecified(found.axes, address.shape, kind) if other is None else other
+        return self._w.select(self._w.truth(mask), found, default)
+
+    def _rows(
+        self, tensor: int, places: Sequence[Index], shape: Sequence[Dim], block: Shape, filling: float | int | bool
+    ) -> Data | None:
+        """Whole rows of a tensor, one for each instance, as an embedding reads them; None for other look-ups."""
+        looked_up = [axis for axis, place in enumerate(places) if reads_data(place)]
+        if len(looked_up) != 1:
+            return None
+        (axis,) = looked_up
+        row = self._w.number(places[axis], (), DType.I64) if not _has_lanes(places[axis]) else None
+        others = [digits_of(place, self._variables(block)) for place in places if not reads_data(place)]
+        if row is None or any(p is None for p in others) or _repeats(others):
+            return None
+        kept = [p for p in others if p is not None]
+        if {d.variable for p in kept for d in p.digits} & set(row.axes):
+            return None
+        rank, outer = len(shape), len(row.axes)
+        sizes = tuple(1 if n == axis else size for n, size in enumerate(shape))
+        op = ops.Gather(tuple(range(outer, outer + rank - 1)), (axis,), (), (), (axis,), outer, sizes)
+        found = self._w.b.add(op, tensor, row.position)
+        leading = [Place(0, (Digit(name, self._w.axes[name], 1),)) for name in row.axes]
+        left = [size for n, size in enumerate(shape) if n != axis]
+        return self._view(found, [*leading, *kept], [*self._w.sizes(row.axes), *left], block, filling)
+
+    def _gathered_at(self, tensor: int, places: Sequence[Index], block: Shape, mask: Truth) -> Data:
+        """The elements at places along all axes; the first one, where a mask is false."""
+        zero = self._w.constant(0, block, DType.I64)
+        found: list[Data] = []
+        for place in places:
+            one = self._w.number(place, block, DType.I64)
+            is_masked = mask.parts or mask.data is not None
+            found.append(self._w.select(self._w.truth(mask), one, zero) if is_masked else one)
+        axes, b = self._w.union(*found), self._w.b
+        rank = len(axes) + len(block)
+        columns = [rb.insert_ones(b, self._w.spread(one, axes), [rank]) for one in found]
+        every = tuple(range(len(places)))
+        op = ops.Gather((), every, (), (), every, rank, (1,) * len(places))
+        return Data(b.add(op, tensor, rb.concatenate(b, columns, rank)), axes, block)
+
+    def _flat(self, places: Sequence[Index], shape: Sequence[Dim], block: Shape) -> Data:
+        """Places along axes as one place in the order of elements."""
+        total, step = Index(0), 1
+        for place, size in zip(reversed(places), reversed(shape), strict=True):
+            total, step = total + place * step, step * size
+        return self._w.number(total, block, DType.I64)
+
+    def _gathered(self, tensor: int, flat: Data, mask: Truth) -> Data:
+        """The elements at places of a tensor in order; the first one, where a mask is false."""
+        b = self._w.b
+        tensor = rb.reshape(b, tensor, (product(b.type(tensor).shape),))
+        if mask.parts or mask.data is not None:
+            flat = self._w.select(self._w.truth(mask), flat, self._w.constant(0, flat.shape, DType.I64))
+        rank = b.type(flat.position).rank
+        op = ops.Gather((), (0,), (), (), (0,), rank, (1,))
+        return Data(b.add(op, tensor, flat.position), flat.axes, flat.shape)
 
     def store(self, address: Address, value: Data, mask: Truth, active: Sequence[Index]) -> None:
         """Leave a value at some places, where the mask is true and an instance is active."""
@@ -112,7 +205,7 @@ class Accesses:
         shape, places = self._places(memory, address, given, sizes)
         memory.stores.append(Access(places, given, tuple(sizes.items()), self._w.b.span, shape))
         digits = [d for d in (digits_of(place, sizes) for place in places) if d is not None]
-        if len(digits) < len(places) or _repeats(digits):
+        if len(digits) < len(places) or _repeats(digits) or any(map(reads_data, places)):
             raise UnsupportedOperator("writes to places that are no digits of its variables")
         self._only_once(value, mask, digits, sizes)
         inside = self._inside(places, shape)
@@ -125,6 +218,44 @@ class Accesses:
             new = self._w.b.add(ops.Select(), written, new, old)
         memory.position = rb.reshape(self._w.b, new, memory.sizes)
 
+    def accumulate(
+        self, kind: ReductionKind, address: Address, value: Data, mask: Truth, active: Sequence[Index]
+    ) -> None:
+        """Fold the values of all instances, iterations and lanes that meet at a place into what lies there."""
+        memory = self.memories[address.argument]
+        if memory.overlaps:
+            raise UnsupportedOperator(f"writes to {memory.name}, of which several elements lie at one place of memory")
+        sizes = self._variables(address.shape)
+        given = (*active, *mask.parts)
+        shape, places = self._places(memory, address, given, sizes)
+        memory.stores.append(Access(places, given, tuple(sizes.items()), self._w.b.span, shape, kind))
+        digits = [d for d in (digits_of(place, sizes) for place in places) if d is not None]
+        if len(digits) < len(places) or _repeats(digits) or any(map(reads_data, places)):
+            raise UnsupportedOperator("accumulates at places that are no digits of its variables")
+        neutral = {"sum": 0.0, "maximum": -math.inf, "minimum": math.inf}[kind]
+        nothing = self._w.constant(rb.cast(neutral, self._w.dtype(value)), value.shape, self._w.dtype(value))
+        axes = tuple(self._w.axes)  # all instances take part, whether what they add differs or not
+        whole = Data(self._w.spread(value, axes), axes, value.shape)
+        if given or mask.data is not None:
+            whole = self._w.select(self._w.truth(replace(mask, parts=given)), whole, nothing)
+        names = {d.variable for p in digits for d in p.digits}
+        folded = self._folded(kind, whole, names)
+        b = self._w.b
+        old = memory.position if shape == memory.sizes else rb.reshape(b, memory.position, shape)
+        new = self._scattered(folded, digits, shape, neutral)
+        joined = {"sum": ops.Add, "maximum": ops.Maximum, "minimum": ops.Minimum}[kind]
+        memory.position = rb.reshape(b, b.add(joined(), old, new), memory.sizes)
+
+    def _folded(self, kind: ReductionKind, value: Data, names: set[str]) -> Data:
+        """The fold over all variables but some; blocks keep an axis of one element."""
+        b, outer = self._w.b, len(value.axes)
+        gone = [n for n, name in enumerate(value.axes) if name not in names]
+        lost = [k for k in range(len(value.shape)) if lane(k) not in names]
+        position = rb.reduce(b, kind, value.position, [*gone, *(outer + k for k in lost)])
+        axes = tuple(name for name in value.axes if name in names)
+        position = rb.insert_ones(b, position, [len(axes) + k for k in lost])
+        return Data(position, axes, tuple(1 if k in lost else n for k, n in enumerate(value.shape)))
+
     def _variables(self, block: Shape) -> dict[str, Dim]:
         return {**self._w.axes, **dict(zip(lanes(len(block)), block, strict=True))}
 
@@ -132,7 +263,8 @@ class Accesses:
         """That places lie in their axes."""
         found: list[Index] = []
         for place, size in zip(places, shape, strict=True):
-            found += [place, Index(size - 1) - place]
+            if not reads_data(place):  # which the look-up itself says has to be inside
+                found += [place, Index(size - 1) - place]
         return tuple(found)
 
     def _places(
@@ -146,6 +278,8 @@ class Accesses:
             if len(strides) == 1 and not memory.is_contiguous and shape != memory.sizes:
                 continue
             places = by_axis(address.index, shape, strides)
+            if len(strides) == 1 and shape != memory.sizes and reads_data(address.index):
+                continue
             if places is not None and self._ranges.holds(sizes, given, self._inside(places, shape)):
                 return shape, tuple(places)
         raise UnsupportedOperator(
@@ -194,7 +328,7 @@ class Accesses:
                 tensor = rb.reshape(b, tensor, [*shape[:axis], *shape[axis + 1 :]])
         return tensor, digits
 
-    def _scattered(self, value: Data, places: Sequence[Place], sizes: Sequence[Dim]) -> int:
+    def _scattered(self, value: Data, places: Sequence[Place], sizes: Sequence[Dim], filling: float | bool = 0) -> int:
         """A block of all instances laid out along the axes of a tensor."""
         b = self._w.b
         digits = [d for p in places for d in p.digits]
@@ -209,14 +343,14 @@ class Accesses:
                 tensor = rb.reshape(b, tensor, [*shape[:axis], *shape[axis + 1 :]])
         order = [*axes, *(lane(k) for k in range(len(value.shape)) if lane(k) in names)]
         tensor = rb.transpose(b, tensor, [order.index(name) for name in names])
-        tensor = self._with_gaps(tensor, places)
+        tensor = self._with_gaps(tensor, places, filling)
         tensor = rb.reshape(b, tensor, [p.length for p in places])
         low, high = [p.start for p in places], [n - p.start - p.length for p, n in zip(places, sizes, strict=True)]
         if any(n != 0 for n in (*low, *high)):
-            tensor = rb.pad(b, tensor, low, high, rb.cast(0, b.type(tensor).dtype))
+            tensor = rb.pad(b, tensor, low, high, rb.cast(filling, b.type(tensor).dtype))
         return tensor
 
-    def _with_gaps(self, tensor: int, places: Sequence[Place]) -> int:
+    def _with_gaps(self, tensor: int, places: Sequence[Place], filling: float | bool) -> int:
         b, axis = self._w.b, 0
         shape: list[Dim] = []
         for place in places:
@@ -232,13 +366,18 @@ class Accesses:
                     rank = b.type(tensor).rank
                     high: list[Dim] = [0] * rank
                     high[axis] = n - own
-                    tensor = rb.pad(b, tensor, [0] * rank, high, rb.cast(0, b.type(tensor).dtype))
+                    tensor = rb.pad(b, tensor, [0] * rank, high, rb.cast(filling, b.type(tensor).dtype))
                 axis += 1
         return tensor
 
     def _one_of_equal(self, value: Data, axes: Sequence[str]) -> Data:
-        """The value of the first of instances that all write the same."""
-        assert set(value.axes) <= set(axes), (value.axes, axes)
+        """The value without axes of one instance, or iteration, which no place moves along."""
+        for name in [name for name in value.axes if name not in axes]:
+            place = value.axes.index(name)
+            shape = list(self._w.b.type(value.position).shape)
+            assert shape[place] == 1, name
+            position = rb.reshape(self._w.b, value.position, [*shape[:place], *shape[place + 1 :]])
+            value = Data(position, tuple(own for own in value.axes if own != name), value.shape)
         return value
 
     def _only_once(self, value: Data, mask: Truth, places: Sequence[Place], sizes: Mapping[str, Dim]) -> None:
@@ -275,6 +414,10 @@ def _lengths(place: Place) -> list[Dim]:
         found.append(steps)
     last = place.digits[-1].stride
     return found if last == 1 else [*found, last]
+
+
+def _has_lanes(index: Index) -> bool:
+    return any(name.startswith("lane") for name in variables(index))
 
 
 def _repeats(places: Sequence[Place | None]) -> bool:

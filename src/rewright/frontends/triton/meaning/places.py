@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from rewright.frontends.triton.meaning.indices import DATA
 from rewright.ir.dims import Dim, SizeExpr, divide, symbol
 from rewright.terms.index import ZERO, Index, Variable
 
@@ -60,7 +61,7 @@ def digits_of(place: Index, sizes: Mapping[str, Dim]) -> Place | None:
     """The digits of a place, the largest first; None where their values overlap, or are not of variables alone."""
     found: list[Digit] = []
     for atom, coefficient in place.terms:
-        if not isinstance(atom, Variable):
+        if not isinstance(atom, Variable) or atom.name.startswith(DATA):
             return None
         if sizes[atom.name] != 1:
             found.append(Digit(atom.name, sizes[atom.name], coefficient))

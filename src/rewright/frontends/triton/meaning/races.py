@@ -23,6 +23,8 @@ def refuse_races(ranges: Ranges, memories: Iterable[Memory]) -> None:
     for memory in memories:
         for number, store in enumerate(memory.stores):
             for access in (*memory.loads, *memory.stores[:number]):
+                if access.kind is not None and access.kind == store.kind:
+                    continue  # in any order they leave the same
                 if not (_is_own(access, store) or _are_apart(ranges, access, store)):
                     raise UnsupportedOperator(
                         f"it is not shown that the elements of {memory.name} that lines {access.span.line} and "
@@ -33,7 +35,7 @@ def refuse_races(ranges: Ranges, memories: Iterable[Memory]) -> None:
 
 def _is_own(first: Access, second: Access) -> bool:
     """Whether each element is touched by one lane of one iteration of one instance in both."""
-    if first.places != second.places or first.shape != second.shape:
+    if not first.places or first.places != second.places or first.shape != second.shape:
         return False
     moving = {name for place in first.places for name in variables(place)}
     return all(size == 1 or name in moving for name, size in (*first.sizes, *second.sizes))
@@ -41,7 +43,7 @@ def _is_own(first: Access, second: Access) -> bool:
 
 def _are_apart(ranges: Ranges, first: Access, second: Access) -> bool:
     """Whether all places of one lie before those of the other along some axis."""
-    if first.shape != second.shape:
+    if first.shape != second.shape or not first.places:
         return False
     names = {name: variable(_OTHER + name) for name, _ in second.sizes}
     sizes = {**dict(first.sizes), **{_OTHER + name: size for name, size in second.sizes}}

@@ -19,7 +19,7 @@ from rewright.frontends.triton.meaning.safety import Ranges
 from rewright.frontends.triton.meaning.table import MEANINGS
 from rewright.frontends.triton.meaning.values import Address, Data, Shape, Truth, Value, Whole
 from rewright.frontends.triton.meaning.writer import Writer
-from rewright.frontends.triton.text import Block, Function, Kind, Location, Module, Operation
+from rewright.frontends.triton.text import Block, Function, Kind, Location, Module, Operation, all_operations
 from rewright.ir.dims import Dim
 from rewright.ir.errors import UnsupportedOperator
 from rewright.ir.types import DType, SourceSpan
@@ -64,6 +64,8 @@ class Reader:
         self.values: dict[str, Value] = {}
         self.fixed: dict[str, Value] = {}
         """Results that are known by another way than the operation that gives them."""
+        self.blocks: dict[str, Block] = {}
+        """Blocks to which branches lead."""
         self.active: tuple[Index, ...] = ()
         """Where an operation is reached at all, in branches and iterations."""
         self.guard: Data | None = None
@@ -78,10 +80,13 @@ class Reader:
         """Lines whose integers are not shown to fit their type."""
 
     def run(self, block: Block) -> tuple[Value, ...]:
-        """The operations of a block in order; what its last one gives on."""
+        """The operations of a block in order, and those of the blocks that it leads to; what the last one gives on."""
         for op in block.operations:
             if op.name in _ENDS:
                 return self.operands(op)
+            if op.name.startswith("cf."):
+                control.branch(self, op, {**dict(block.others), **self.blocks})
+                return ()
             self.operation(op)
         return ()
 
@@ -122,6 +127,16 @@ class Reader:
         """Whether an index is not negative for all instances, iterations and lanes (of at most 2 ** 20) there are."""
         lanes = {f"lane{k}": 1 << 20 for k in range(4)}
         return self.ranges.implies({**lanes, **self.sizes}, (*self.active, *given), wanted)
+
+    def is_only_folded(self, name: str) -> bool:
+        """Whether a block of one axis is read by reductions alone, for which the order of elements is nothing."""
+        users = [
+            op
+            for function in self.module.functions.values()
+            for op in all_operations(function.body)
+            if name in op.operands
+        ]
+        return all(op.name == "tt.reduce" and len(op.operands) == 1 and op.attributes["axis"] == "0" for op in users)
 
     def fitting(self, value: Whole) -> Whole:
         """The integer; its line is noted where it may overflow."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from rewright.frontends.triton.meaning.indices import variables
+from rewright.frontends.triton.meaning.indices import DATA, variables
 from rewright.ir.dims import Dim, SizeExpr
 from rewright.ir.graph import Graph
 from rewright.terms.claim import Claim
@@ -30,7 +30,7 @@ class Ranges:
 
     def implies(self, sizes: Mapping[str, Dim], given: Sequence[Index], wanted: Index) -> bool:
         """Whether ``wanted >= 0`` wherever all of ``given`` are at least zero; variables count up to their sizes."""
-        own = {name: sizes[name] for part in (*given, wanted) for name in variables(part)}
+        own = {n: sizes[n] for part in (*given, wanted) for n in variables(part) if not n.startswith(DATA)}
         key = (tuple(sorted(own.items(), key=lambda item: item[0])), tuple(given), wanted)
         if key not in self._known:
             self._known[key] = self._decide(own, given, wanted)

@@ -6,11 +6,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rewright import ops
+from rewright.frontends.triton.meaning.indices import reads_data
 from rewright.frontends.triton.meaning.integers import DTYPES
 from rewright.frontends.triton.meaning.table import MEANINGS
 from rewright.frontends.triton.meaning.values import ALWAYS, Address, Data, Truth, Value, Whole
 from rewright.frontends.triton.text import Operation
 from rewright.ir.errors import UnsupportedOperator
+from rewright.ir.types import DType
+from rewright.ops.base import ReductionKind
 
 if TYPE_CHECKING:
     from rewright.frontends.triton.meaning.reader import Reader
@@ -22,10 +25,11 @@ def moved(reader: Reader, op: Operation) -> Value:
     address, steps = reader.operands(op)
     if not isinstance(address, Address):
         raise UnsupportedOperator("a pointer that is computed from data is not read")
-    if not isinstance(steps, Whole):
-        raise UnsupportedOperator("an offset that is computed from data is not read")
-    shape = address.shape or steps.shape
-    return Address(address.argument, address.index + steps.index, shape)
+    if isinstance(steps, Whole):
+        return replace(address, index=address.index + steps.index)
+    further = reader.writer.convert(reader.writer.data(steps), DType.I64)
+    before = address.data
+    return replace(address, data=further if before is None else reader.writer.apply(ops.Add(), before, further))
 
 
 @MEANINGS.enter("tt.load")
@@ -39,8 +43,16 @@ def loaded(reader: Reader, op: Operation) -> Value:
     if reader.is_trial:
         dtype = reader.writer.b.type(reader.memories[address.argument].position).dtype
         return reader.writer.constant(0, address.shape, dtype)
-    found = reader.access.load(address, mask, reader.active, other)
-    is_condition = op.types[0].element == "i1"
+    if address.data is not None or reads_data(address.index):  # which is in bounds where it is reached
+        reached = _guarded(reader, mask)
+    else:
+        reached = mask
+    load = reader.access.load if address.data is None else reader.access.look_up
+    found = load(address, mask, reached, reader.active, other)
+    dtype = DTYPES.get(op.types[0].element)
+    if not found.shape and dtype in (DType.I32, DType.I64):
+        return Whole(reader.writer.named(found), (), dtype)
+    is_condition = dtype is DType.BOOL
     return Truth((), found.shape, found) if is_condition else found
 
 
@@ -60,14 +72,50 @@ def stored(reader: Reader, op: Operation) -> None:
     address, value, *rest = reader.operands(op)
     if not isinstance(address, Address):
         raise UnsupportedOperator("a store to what is no pointer")
+    if address.data is not None:
+        raise UnsupportedOperator("a store to places that are computed from data is not read")
     if reader.is_trial:
         return
-    mask = _mask(reader, rest[0] if rest else None, address)
-    if reader.guard is not None:
-        guard = reader.guard
-        spread = Data(reader.writer.spread(guard, guard.axes, address.shape), guard.axes, address.shape)
-        joined = spread if mask.data is None else reader.writer.apply(ops.And(), mask.data, spread)
-        mask = replace(mask, data=joined)
+    mask = _guarded(reader, _mask(reader, rest[0] if rest else None, address))
     dtype = DTYPES[op.types[0].element]
     data = reader.writer.convert(reader.writer.data(value), dtype)
     reader.access.store(address, data, mask, reader.active)
+
+
+def _guarded(reader: Reader, mask: Truth) -> Truth:
+    """A mask where branches on data, in which an operation stands, are taken too."""
+    if reader.guard is None:
+        return mask
+    guard = reader.guard
+    spread = Data(reader.writer.spread(guard, guard.axes, mask.shape), guard.axes, mask.shape)
+    joined = spread if mask.data is None else reader.writer.apply(ops.And(), mask.data, spread)
+    return replace(mask, data=joined)
+
+
+_ATOMIC: dict[str, ReductionKind] = {
+    "fadd": "sum",
+    "add": "sum",
+    "max": "maximum",
+    "min": "minimum",
+}
+
+
+@MEANINGS.enter("tt.atomic_rmw")
+def accumulated(reader: Reader, op: Operation) -> Value:
+    """Add to what lies at places, or leave the larger or lesser: the order of instances is nothing to the result."""
+    address, value, *rest = reader.operands(op)
+    kind = _ATOMIC.get(op.words[0])
+    if not isinstance(address, Address) or kind is None:
+        raise UnsupportedOperator(f"the atomic operation {op.words[0]} is not read")
+    dtype = DTYPES[op.types[0].element]
+    if kind != "sum" and not dtype.is_float:
+        raise UnsupportedOperator("an atomic extremum of integers is not read")
+    before = reader.writer.unspecified(tuple(reader.sizes), address.shape, dtype)
+    if reader.is_trial:
+        return before
+    if address.data is not None:
+        raise UnsupportedOperator("an atomic operation at places that are computed from data is not read")
+    mask = _guarded(reader, _mask(reader, rest[0] if rest else None, address))
+    data = reader.writer.convert(reader.writer.data(value), dtype)
+    reader.access.accumulate(kind, address, data, mask, reader.active)
+    return before

@@ -33,6 +33,15 @@ class Whole:
 
 
 @dataclass(frozen=True, slots=True)
+class Least:
+    """The least of several integers, such as where a loop ends."""
+
+    parts: tuple[Index, ...]
+    dtype: DType
+    shape: Shape = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Truth:
     """Where all indices are at least zero, and the data, if any, is true."""
 
@@ -53,7 +62,9 @@ class Address:
     argument: str
     index: Index
     shape: Shape
+    data: Data | None = None
+    """Further elements, where an offset is computed from data."""
 
 
-Value = Data | Whole | Truth | Address
+Value = Data | Whole | Least | Truth | Address
 ALWAYS = Truth((), ())

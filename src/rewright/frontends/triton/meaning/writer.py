@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial, reduce
 
 from rewright import ops
-from rewright.frontends.triton.meaning.indices import lanes
-from rewright.frontends.triton.meaning.values import Data, Shape, Truth, Value, Whole
+from rewright.frontends.triton.meaning.indices import DATA, lanes
+from rewright.frontends.triton.meaning.values import Data, Least, Shape, Truth, Value, Whole
 from rewright.ir.dims import Dim
 from rewright.ir.errors import UnsupportedOperator
 from rewright.ir.operator import Operator
 from rewright.ir.types import DType, TensorType
+from rewright.ops.functions.record import Direction
 from rewright.ops.reference import building as rb
 from rewright.ops.reference.simplifying import SimplifyingBuilder
-from rewright.terms.index import Index, Quotient, Remainder, Variable
+from rewright.terms.index import Index, Quotient, Remainder, Variable, variable
 
 
 class Writer:
@@ -23,6 +25,7 @@ class Writer:
         self.b = builder
         self.axes: dict[str, Dim] = {}
         self._unspecified = 0
+        self._read: dict[str, Data] = {}
 
     def sizes(self, axes: Sequence[str]) -> tuple[Dim, ...]:
         """The sizes of some axes."""
@@ -64,6 +67,12 @@ class Writer:
         call = ops.CustomCall(ops.CustomCall.UNINITIALIZED, site, (kind,), 0)
         return Data(self.b.add(call), tuple(axes), shape)
 
+    def named(self, value: Data) -> Index:
+        """One integer of each instance as a variable."""
+        name = f"{DATA}{len(self._read)}"
+        self._read[name] = value
+        return variable(name)
+
     def convert(self, value: Data, dtype: DType) -> Data:
         """The same numbers in another dtype."""
         return Data(rb.convert(self.b, value.position, dtype), value.axes, value.shape)
@@ -74,6 +83,9 @@ class Writer:
             return value
         if isinstance(value, Whole):
             return self.number(value.index, value.shape, value.dtype)
+        if isinstance(value, Least):
+            numbers = [self.number(part, value.shape, value.dtype) for part in value.parts]
+            return reduce(partial(self.apply, ops.Minimum()), numbers)
         if isinstance(value, Truth):
             return self.truth(value)
         raise UnsupportedOperator("a pointer is used as a number")
@@ -91,13 +103,16 @@ class Writer:
     def truth(self, value: Truth) -> Data:
         """A condition as booleans."""
         total = value.data or self.constant(True, value.shape, DType.BOOL)
-        for part in value.parts:
-            compared = self._at_least_zero(part, value.shape)
+        opposites = {part * -1 for part in value.parts}
+        for part in dict.fromkeys(value.parts):
+            if part in opposites and part.terms and part * -1 in value.parts[: value.parts.index(part)]:
+                continue  # the other half of an equation
+            compared = self._compared(part, value.shape, "EQ" if part in opposites else "GE")
             total = self.apply(ops.And(), total, compared)
         return total
 
-    def _at_least_zero(self, part: Index, shape: Shape) -> Data:
-        """``left >= right``, with the terms on the side where they are not subtracted."""
+    def _compared(self, part: Index, shape: Shape, direction: Direction) -> Data:
+        """``left >= right``, or ``left = right``, with the terms on the side where they are not subtracted."""
         sides = (Index(0), Index(0))
         for atom, coefficient in part.terms:
             negative = isinstance(coefficient, int) and coefficient < 0
@@ -107,7 +122,7 @@ class Writer:
         if isinstance(part.constant, int) and part.constant < 0:
             left, right = sides[0], sides[1] - part.constant
         numbers = [self.number(side, shape, DType.I64) for side in (left, right)]
-        return self.apply(ops.Compare("GE"), *numbers)
+        return self.apply(ops.Compare(direction), *numbers)
 
     def _size(self, size: Dim, shape: Shape, dtype: DType) -> Data:
         position = rb.size_value(self.b, size, dtype)
@@ -123,6 +138,9 @@ class Writer:
         raise UnsupportedOperator("an index of a kernel reads data")
 
     def _variable(self, name: str, shape: Shape, dtype: DType) -> Data:
+        if name in self._read:
+            data = self.convert(self._read[name], dtype)
+            return Data(self.spread(data, data.axes, shape), data.axes, shape)
         block = lanes(len(shape))
         if name in block:
             return Data(rb.iota(self.b, shape, block.index(name), dtype), (), shape)

@@ -4,6 +4,14 @@ Read ``syntax`` first: what a module, an operation and a type are. ``tokens`` an
 """
 
 from rewright.frontends.triton.text.parser import parse_module
-from rewright.frontends.triton.text.syntax import Block, Function, Kind, Location, Module, Operation
+from rewright.frontends.triton.text.syntax import (
+    Block,
+    Function,
+    Kind,
+    Location,
+    Module,
+    Operation,
+    all_operations,
+)
 
-__all__ = ["Block", "Function", "Kind", "Location", "Module", "Operation", "parse_module"]
+__all__ = ["Block", "Function", "Kind", "Location", "Module", "Operation", "all_operations", "parse_module"]

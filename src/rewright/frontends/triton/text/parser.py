@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from rewright.frontends.triton.text.syntax import Block, Function, Kind, Location, Module, Operation
 from rewright.frontends.triton.text.tokens import END_OF_LINE, Token, tokens_of
@@ -168,15 +168,24 @@ class _Parser:
             self._place += 1
             arguments = self._arguments()
             self._expect(":")
-        operations: list[Operation] = []
-        while True:
+        first = Block(arguments, self._operations())
+        others: list[tuple[str, Block]] = []
+        while self._text.startswith("^"):
+            name = self._next()
+            own = self._arguments() if self._text == "(" else ()
+            self._expect(":")
+            others.append((name, Block(own, self._operations())))
+        self._expect("}")
+        return replace(first, others=tuple(others))
+
+    def _operations(self) -> tuple[Operation, ...]:
+        """Operations up to the next block, or the end of the region."""
+        found: list[Operation] = []
+        self._skip_lines()
+        while self._text != "}" and not self._text.startswith("^"):
+            found.append(self._operation())
             self._skip_lines()
-            if self._text == "}":
-                self._place += 1
-                return Block(arguments, tuple(operations))
-            if self._text.startswith("^"):
-                raise UnsupportedOperator("the kernel returns from inside of a branch; write it with one return")
-            operations.append(self._operation())
+        return tuple(found)
 
     def _operation(self) -> Operation:
         results = self._results()
@@ -265,6 +274,8 @@ class _Parser:
         token = self._tokens[self._place]
         if token.kind == "name" and token.text.startswith("%"):
             header.operands.append(self._next())
+        elif token.text.startswith("^"):
+            header.words.append(self._next())
         elif token.text == "{" or (token.text == "<" and self._tokens[self._place + 1].text == "{"):
             end = self._matching(self._place)
             header.attributes.update(_attributes(self._tokens[self._place + 1 : end]))
@@ -320,11 +331,20 @@ def _attributes(tokens: Sequence[Token]) -> dict[str, str]:
         if name in "{<" and value:  # of ``<{...}>``
             found.update(_attributes([Token("word", t) for t in value[:-1]]))
         elif value and value[0] == "=":
-            kind = value.index(":") if ":" in value else len(value)
-            found[name] = "".join(value[1:kind])
+            found[name] = "".join(value[1 : _end_of_value(value)])
         else:
             found[name] = "true"
     return found
+
+
+def _end_of_value(texts: Sequence[str]) -> int:
+    """Where the type of a value begins, outside of brackets."""
+    depth = 0
+    for place, text in enumerate(texts):
+        depth += (text in _OPEN) - (text in _CLOSE) if len(text) == 1 else 0
+        if text == ":" and depth == 0:
+            return place
+    return len(texts)
 
 
 def _parts(texts: Sequence[str]) -> list[list[str]]:

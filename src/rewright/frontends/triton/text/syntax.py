@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 
@@ -51,6 +51,8 @@ class Block:
 
     arguments: tuple[tuple[str, Kind], ...]
     operations: tuple[Operation, ...]
+    others: tuple[tuple[str, Block], ...] = ()
+    """Further blocks of the region by name, to which branches lead; of the first block alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,3 +76,13 @@ class Module:
         """The one function that can be launched."""
         (found,) = (f for f in self.functions.values() if f.is_public)
         return found
+
+
+def all_operations(block: Block) -> Iterator[Operation]:
+    """The operations of a block, those inside of their regions included."""
+    for _, other in block.others:
+        yield from all_operations(other)
+    for op in block.operations:
+        yield op
+        for region in op.regions:
+            yield from all_operations(region)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import chain
 
 from rewright.terms.normal.arithmetic.binders import open_binders
 from rewright.terms.normal.arithmetic.substitution import substitute
@@ -161,9 +162,23 @@ def _same_maximum(context: Context, rest: Polynomial) -> bool:
         offset = Polynomial(terms)
         if any(isinstance(a, Largest) for a in (*factor.atoms(), *offset.atoms())):
             continue
-        if is_positive(context, factor) and _moved_inside(context, other, factor, offset) == polynomial(target):
+        if is_positive(context, factor) and _are_alike(context, _moved_inside(context, other, factor, offset), target):
             return True
     return False
+
+
+def _are_alike(context: Context, value: Polynomial, target: Largest) -> bool:
+    """Whether a value is a maximum of the same items, over ranges that are known to be equal."""
+    atom = value.atom()
+    if not isinstance(atom, Largest) or len(atom.items) != len(target.items):
+        return value == polynomial(target)
+    for one, other in zip(atom.items, target.items, strict=True):
+        if (one.body, one.present, len(one.ranges)) != (other.body, other.present, len(other.ranges)):
+            return False
+        ends = zip(chain.from_iterable(one.ranges), chain.from_iterable(other.ranges), strict=True)
+        if not all(context.equal(a, b) for a, b in ends):
+            return False
+    return True
 
 
 def _moved_inside(context: Context, atom: Largest, factor: Polynomial, offset: Polynomial) -> Polynomial:

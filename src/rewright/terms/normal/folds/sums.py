@@ -394,12 +394,17 @@ def _short_range(context: Context, binders: list[Binder], body: Polynomial) -> P
 
 
 def _one_term(context: Context, binders: list[Binder], body: Polynomial) -> Polynomial | None:
-    """A variable on which the length of a sum inside depends, where it is known to have one value."""
-    lengths = (a.bounds for m in body.terms for a, _ in m if isinstance(a, PrefixSum))
-    names = {name for bounds in lengths for bound in bounds for name in bound.free}
-    for name, low, high in (b for b in binders if b[0] in names):
-        if context.equal(high - low, ONE):
-            return sum_terms(context, without(binders, name), substitute(context, body, {name: low}))
+    """A variable on which the length of a sum inside depends, where that is not empty for one value alone."""
+    sums = [a for m in body.terms for a, n in m if isinstance(a, PrefixSum) and _opens(a, n, frozenset())]
+    for name, low, high in binders:
+        for length in (b for a in sums for b in a.bounds if name in b.free):
+            some = at_least(length, 1)
+            found = range_of_guard(context, name, some, True) if isinstance(some, Guard) else None
+            with context.ranges([(name, low, high)]):
+                is_length = context.holds(at_least(length, ZERO))
+            last = found[1] if found is not None and found[0] == "<" and is_length else high
+            if context.equal(last - low, ONE) and context.holds(at_least(high, last)):
+                return sum_terms(context, without(binders, name), substitute(context, body, {name: low}))
     return None
 
 
