@@ -16,6 +16,7 @@ from rewright.cli.programs import check_target
 from rewright.cli.progress import Progress
 from rewright.cli.symbols import Symbolic, parse_symbols
 from rewright.cli.userfile import find_function
+from rewright.frontends.files import save as save_graph
 from rewright.ir.errors import RewrightError
 from rewright.proof.container import check_name
 from rewright.report import document, print_verdict
@@ -27,6 +28,9 @@ def kernel(
     symbolic: Symbolic = None,
     budget: Annotated[float | None, typer.Option(metavar="SECONDS", help="Give up after this long.")] = None,
     certificate: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the proof to this .json.gz.")] = None,
+    programs: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Write reference.json and kernel.json, which audit reads.")
+    ] = None,
     as_json: Json = False,
 ) -> int:
     """Prove or refute that Triton kernels compute their reference.
@@ -38,6 +42,8 @@ def kernel(
     if certificate is not None:
         check_target(certificate)
         check_name(certificate)
+    if programs is not None:
+        programs.mkdir(parents=True, exist_ok=True)
     progress = Progress()
     (function, args, kwargs), (mine, *_) = (find_function(text)() for text in (reference, launcher))
     dynamic: Mapping[str, Mapping[int, str]] = parse_symbols(symbolic or [])
@@ -46,6 +52,9 @@ def kernel(
     with progress.phase("kernel", "reading launches, running and proving them"):
         verdict = run(function, mine, args, kwargs, dynamic=dynamic, budget=budget)
     written = save(verdict, certificate, progress) if certificate is not None else None
+    if programs is not None and verdict.graphs is not None:
+        for name, graph in zip(("reference", "kernel"), verdict.graphs, strict=True):
+            save_graph(graph, programs / f"{name}.json")
     if as_json:
         found = document(verdict, written)
         found["runs"] = verdict.runs

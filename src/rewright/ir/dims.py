@@ -82,8 +82,21 @@ class SizeExpr:
                 return str(coefficient)
             return names if coefficient == 1 else f"{coefficient}*{names}"
 
-        ordered = sorted(self.terms, key=lambda t: (-len(t[0]), t[0]))
+        ordered = sorted(_with_ceilings(self.terms), key=lambda t: (-len(t[0]), t[0]))
         return "+".join(factor(m, c) for m, c in ordered).replace("+-", "-")
+
+
+def _with_ceilings(terms: tuple[tuple[Monomial, int], ...]) -> tuple[tuple[Monomial, int], ...]:
+    """The terms with ``ceil(n/32)`` for a rounded quotient, of which one more than that is the symbol."""
+    if not any(isinstance(name, Rounded) for names, _ in terms for name in names):
+        return terms
+    total: Dim = 0
+    for names, coefficient in terms:
+        part: Dim = coefficient
+        for name in names:
+            part = part * (symbol(name.text) + 1 if isinstance(name, Rounded) else symbol(name))
+        total = total + part
+    return _terms(total)
 
 
 def _value(name: str, values: Mapping[str, int]) -> Dim:
@@ -148,6 +161,15 @@ class Rounded(str):
     numerator: Dim
     denominator: Dim
 
+    @property
+    def text(self) -> str:
+        """The quotient, rounded up: ``ceil(n/32)``, which is one less than the symbol."""
+        parts = (
+            str(part) if isinstance(part, int) or len(part.terms) == 1 else f"({part})"
+            for part in (self.numerator, self.denominator)
+        )
+        return f"ceil({'/'.join(parts)})"
+
 
 def _free(name: str) -> Iterable[str]:
     if not isinstance(name, Rounded):
@@ -202,19 +224,35 @@ def evaluate(size: Dim, values: Mapping[str, int]) -> int:
 
 
 def parse_dim(text: str) -> Dim:
-    """Read what ``str`` prints: integers, or sums of products such as ``2*b*s-1``; raises ValueError."""
+    """Read what ``str`` prints: integers, or sums of products such as ``2*b*s-ceil(s/32)``; raises ValueError."""
     total: Dim = 0
-    for part in text.replace(" ", "").replace("-", "+-").split("+"):
+    for part in _split(text.replace(" ", "").replace("-", "+-"), "+"):
         if not part:
             continue
         value: Dim = -1 if part.startswith("-") else 1
-        for factor in part.lstrip("-").split("*"):
-            if factor.isidentifier():
+        for factor in _split(part.lstrip("-"), "*"):
+            if factor.startswith("ceil(") and factor.endswith(")"):
+                parts = _split(factor[5:-1], "/")
+                numerator, denominator = (p[1:-1] if p.startswith("(") else p for p in parts)
+                value = value * ceil_quotient(parse_dim(numerator), parse_dim(denominator))
+            elif factor.isidentifier():
                 value = value * symbol(factor)
             else:
                 value = value * int(factor)
         total = total + value
     return total
+
+
+def _split(text: str, mark: str) -> list[str]:
+    """The parts between marks that are outside of brackets."""
+    found, depth = [""], 0
+    for character in text:
+        depth += (character == "(") - (character == ")")
+        if character == mark and depth == 0:
+            found.append("")
+        else:
+            found[-1] += character
+    return found
 
 
 def _terms(size: Dim) -> tuple[tuple[Monomial, int], ...]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from typing import Any
 
@@ -37,6 +37,8 @@ class KernelVerdict(Equivalence):
 
     runs: int = 0
     """On how many inputs the kernel was run beside the reference, in Triton's interpreter."""
+    graphs: tuple[Graph, Graph] | None = field(default=None, repr=False, compare=False)
+    """The reference, and what was read of the kernel: the programs that the certificate is about."""
 
 
 def kernel(
@@ -78,12 +80,13 @@ def kernel(
     run = _run(reference, launcher, args, given, parameters, sizes)
     if right is None:
         return _without_proof(run, why)
-    verdict = equiv(left, _with_names(right, left), budget=budget, explain=explain)
-    return _judge(verdict, run)
+    right = _with_names(right, left)
+    verdict = equiv(left, right, budget=budget, explain=explain)
+    return replace(_judge(verdict, run), graphs=(left, right))
 
 
 def with_rounded_constants(graph: Graph) -> Graph:
-    """The graph with its numbers as PyTorch and kernels have them: those beside floats of 32 bits or fewer in 32 bits."""
+    """The graph with its numbers as PyTorch and kernels have them: in 32 bits, beside floats of at most so many."""
     nodes = [replace(node, op=_rounded(node.op)) if isinstance(node.op, Constant) else node for node in graph.nodes]
     return replace(graph, nodes=tuple(nodes))
 

@@ -7,7 +7,7 @@ reads values that are no numbers.
 from __future__ import annotations
 
 import sys
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
@@ -48,7 +48,7 @@ def interpreted() -> Generator[None]:
         names = dict(zip(self.arg_names, args, strict=False)) | kwargs
         constants = {p.name for p in self.params if p.is_constexpr}
         names = {n: scalar(v) if type(v) is float and n not in constants else v for n, v in names.items()}
-        with _watched(self.fn.__name__, names) as moved:
+        with _watched(self.fn.__name__, names) as moved, _library(self.fn):
             of(self).run(**moved, grid=own, warmup=warmup)
 
     def scalar(value: float) -> Any:
@@ -61,7 +61,8 @@ def interpreted() -> Generator[None]:
         function = of(self)
         scope = interpreter._patch_lang(function.fn)  # which a call by the interpreter itself leaves as it is
         try:
-            return function.rewrite()(*args, **kwargs)
+            with _library(function.fn):
+                return function.rewrite()(*args, **kwargs)
         finally:
             scope.restore()
 
@@ -75,6 +76,52 @@ def interpreted() -> Generator[None]:
         yield
     finally:
         jit.run, jit.__call__, tuner.run = before
+
+
+_HOME = "triton.language.extra.libdevice"
+_FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "rsqrt": lambda x: 1 / np.sqrt(x),
+    "abs": np.abs,
+    "pow": np.power,
+    "erf": lambda x: torch.erf(torch.from_numpy(np.asarray(x))).numpy(),
+    **{
+        name: getattr(np, name)
+        for name in ("exp", "expm1", "log", "log1p", "sqrt", "sin", "cos", "tanh", "ceil", "floor")
+    },
+}
+"""Functions of CUDA's mathematical library, of which Triton has only the names outside of a GPU, by NumPy."""
+
+
+@contextmanager
+def _library(function: Any) -> Generator[None]:
+    """The functions of the mathematical library that a kernel names, as ones that compute something."""
+    names, home = function.__globals__, import_module(_HOME)
+    before = [(n, v) for n, v in names.items() if getattr(v, "__module__", "") == _HOME and callable(v)]
+    own = {name: getattr(home, name) for name in _FUNCTIONS if hasattr(home, name)}
+    for name, value in before:
+        names[name] = _by_numpy(value.__name__)
+    for name in own:
+        setattr(home, name, _by_numpy(name))
+    try:
+        yield
+    finally:
+        names.update(before)
+        for name, value in own.items():
+            setattr(home, name, value)
+
+
+def _by_numpy(name: str) -> Callable[..., Any]:
+    def function(*args: Any) -> Any:
+        if (known := _FUNCTIONS.get(name.removeprefix("fast_"))) is None:
+            raise NotImplementedError(f"the interpreter has no {name}")
+        interpreter: Any = import_module("triton.runtime.interpreter")
+        first = args[0]
+        with np.errstate(all="ignore"):
+            found = known(*(a.handle.data for a in args)).astype(first.handle.data.dtype)
+        return type(first)(interpreter.TensorHandle(found, first.handle.dtype), first.type)
+
+    function.__name__, function.__module__ = name, _HOME
+    return function
 
 
 @contextmanager

@@ -6,7 +6,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rewright import ops
-from rewright.frontends.triton.meaning.indices import multiply
+from rewright.frontends.triton.meaning.indices import multiply, variables
+from rewright.frontends.triton.meaning.instances import INSTANCE, computed
 from rewright.frontends.triton.meaning.table import MEANINGS
 from rewright.frontends.triton.meaning.values import Data, Least, Truth, Value, Whole
 from rewright.frontends.triton.text import Operation
@@ -41,9 +42,29 @@ def arithmetic(reader: Reader, op: Operation) -> Value:
     if isinstance(left, Whole) and isinstance(right, Whole):
         found = _affine(reader, name, left.index, right.index)
         if found is not None:
-            return reader.fitting(replace(left, index=found))
-    least = _least(name, left, right)
+            joined = _of_instances(reader, name, left, right) if _mixes_instances(found) else None
+            return reader.fitting(joined or replace(left, index=found))
+    least = _of_instances(reader, name, left, right) or _least(name, left, right)
     return on_data(reader, _DATA[name](), left, right) if least is None else least
+
+
+def _mixes_instances(index: Index) -> bool:
+    """Whether an index is made of several numbers of an instance, of which it may be one more."""
+    names = set(variables(index))
+    return len(names) > 1 and any(name.startswith(INSTANCE) for name in names)
+
+
+def _of_instances(reader: Reader, name: str, left: Value, right: Value) -> Whole | None:
+    """A scalar that the numbers of instances decide, by a table of them; None for other values."""
+    if left.shape or not isinstance(left, Whole) or not isinstance(right, Whole):
+        return None
+    one, other = reader.instances.values(left.index), reader.instances.values(right.index)
+    found = None if one is None or other is None else computed(name, one, other)
+    if found is None:
+        return None
+    index, variable, size = reader.instances.named(found)
+    reader.sizes.setdefault(variable, size)
+    return replace(left, index=index)
 
 
 def _least(name: str, left: Value, right: Value) -> Least | None:
@@ -84,6 +105,10 @@ def division(reader: Reader, op: Operation) -> Value:
     """Quotients and remainders; of what is not negative, by a size, all roundings are floors."""
     name = op.name.removeprefix("arith.")
     left, right = reader.operands(op)
+    if name in ("divsi", "remsi") and isinstance(left, Whole) and left.index.as_size() is None:
+        found = _of_instances(reader, name, left, right)
+        if found is not None:
+            return found
     if isinstance(left, Whole) and isinstance(right, Whole):
         size = right.index.as_size()
         if size is not None and at_most(1, size) and reader.implies(left.index):

@@ -259,7 +259,7 @@ class _Loop:
         position = added(writer.b, part.position, self._unknown[number].position)
         if position is None:
             raise UnsupportedOperator("a loop carries a value that it does not change")
-        part = replace(part, position=position)
+        part = writer.narrowed(replace(part, position=position))
         if not self._count.is_exact:
             runs = Truth(self._count.runs(self._counter().index), part.shape)
             part = writer.select(writer.truth(runs), part, self._neutral(step, part))

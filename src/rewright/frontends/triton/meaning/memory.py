@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from rewright import ops
 from rewright.frontends.triton.meaning.indices import lane, lanes, reads_data, variables
+from rewright.frontends.triton.meaning.instances import INSTANCE
 from rewright.frontends.triton.meaning.places import Digit, Place, by_axis, digits_of, magnitude
 from rewright.frontends.triton.meaning.safety import Ranges
 from rewright.frontends.triton.meaning.values import Address, Data, Shape, Truth
@@ -21,7 +22,7 @@ from rewright.ir.errors import UnsupportedOperator
 from rewright.ir.types import DType, SourceSpan
 from rewright.ops.base import ReductionKind
 from rewright.ops.reference import building as rb
-from rewright.terms.index import Index
+from rewright.terms.index import Index, Remainder
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +91,27 @@ class Accesses:
         given = (*active, *mask.parts)
         shape, places = self._places(memory, address, given, sizes)
         memory.loads.append(Access(places, given, tuple(sizes.items()), self._w.b.span, shape))
+        places, known = _unwrapped(places)
+        if known:  # what is read behind the end is read again from the start, which nothing is said of here
+            found = self._loaded(memory, places, shape, address.shape, mask, reached, active, other)
+            condition = self._w.truth(Truth(known, address.shape))
+            anything = self._w.unspecified(self._w.union(found, condition), address.shape, self._w.dtype(found))
+            return self._w.select(condition, found, anything)
+        return self._loaded(memory, places, shape, address.shape, mask, reached, active, other)
+
+    def _loaded(
+        self,
+        memory: Memory,
+        places: Sequence[Index],
+        shape: Sequence[Dim],
+        block: Shape,
+        mask: Truth,
+        reached: Truth,
+        active: Sequence[Index],
+        other: Data | None,
+    ) -> Data:
+        """As :meth:`load`, at places of the axes of a tensor."""
+        sizes, given = self._variables(block), (*active, *mask.parts)
         digits = [digits_of(place, sizes) for place in places]
         tensor = memory.position
         if shape != memory.sizes:
@@ -101,20 +123,20 @@ class Accesses:
         )
         filling = self._filling(other, exact)
         kind = self._w.b.type(tensor).dtype
-        rows = self._rows(tensor, places, shape, address.shape, filling)
+        rows = self._rows(tensor, places, shape, block, filling)
         if rows is not None:
             found = rows
         elif any(map(reads_data, places)):
             where = replace(reached, parts=(*active, *reached.parts))
-            found, exact = self._gathered_at(tensor, places, address.shape, where), always
+            found, exact = self._gathered_at(tensor, places, block, where), always
         elif any(d is None for d in digits) or _repeats(digits):
             where = replace(mask, parts=given)
-            found, exact = self._gathered(tensor, self._flat(places, shape, address.shape), where), always
+            found, exact = self._gathered(tensor, self._flat(places, shape, block), where), always
         else:
-            found = self._view(tensor, [d for d in digits if d is not None], shape, address.shape, filling)
+            found = self._view(tensor, [d for d in digits if d is not None], shape, block, filling)
         if exact:
             return found
-        default = self._w.unspecified(found.axes, address.shape, kind) if other is None else other
+        default = self._w.unspecified(found.axes, block, kind) if other is None else other
         return self._w.select(self._w.truth(mask), found, default)
 
     def look_up(
@@ -232,6 +254,8 @@ class Accesses:
         digits = [d for d in (digits_of(place, sizes) for place in places) if d is not None]
         if len(digits) < len(places) or _repeats(digits) or any(map(reads_data, places)):
             raise UnsupportedOperator("accumulates at places that are no digits of its variables")
+        if any(name.startswith(INSTANCE) for name in self._w.axes):
+            raise UnsupportedOperator("accumulates in instances that are counted by other numbers than their ids")
         neutral = {"sum": 0.0, "maximum": -math.inf, "minimum": math.inf}[kind]
         nothing = self._w.constant(rb.cast(neutral, self._w.dtype(value)), value.shape, self._w.dtype(value))
         axes = tuple(self._w.axes)  # all instances take part, whether what they add differs or not
@@ -414,6 +438,20 @@ def _lengths(place: Place) -> list[Dim]:
         found.append(steps)
     last = place.digits[-1].stride
     return found if last == 1 else [*found, last]
+
+
+def _unwrapped(places: Sequence[Index]) -> tuple[tuple[Index, ...], tuple[Index, ...]]:
+    """Places without remainders, and where they are what they were: ``x % n`` is ``x`` where ``x < n``."""
+    found: list[Index] = []
+    known: list[Index] = []
+    for place in places:
+        atom = place.terms[0][0] if len(place.terms) == 1 else None
+        if isinstance(atom, Remainder) and place == Index(0, ((atom, 1),)):
+            known.append(Index(atom.divisor - 1) - atom.numerator)
+            found.append(atom.numerator)
+        else:
+            found.append(place)
+    return tuple(found), tuple(known)
 
 
 def _has_lanes(index: Index) -> bool:

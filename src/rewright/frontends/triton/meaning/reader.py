@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from rewright import ops
 from rewright.frontends.triton.meaning import blocks, control, floats, integers, loops, transfers
 from rewright.frontends.triton.meaning.indices import lanes
+from rewright.frontends.triton.meaning.instances import Instances
 from rewright.frontends.triton.meaning.memory import Accesses, Memory
 from rewright.frontends.triton.meaning.races import refuse_races
 from rewright.frontends.triton.meaning.safety import Ranges
@@ -76,6 +77,7 @@ class Reader:
         """Whether only the steps of symbols are asked for: loads read anything, and stores write nothing."""
         self.assumptions: dict[str, None] = {}
         self.grid: tuple[Dim, ...] = (1, 1, 1)
+        self.instances = Instances((), ())
         self.unfit: set[int] = set()
         """Lines whose integers are not shown to fit their type."""
 
@@ -207,10 +209,14 @@ def read_kernel(
     for axis, size in zip(GRID, reader.grid, strict=True):
         if size != 1:
             reader.writer.axes[f"program_{axis}"] = size
+    names = [f"program_{axis}" for axis in GRID]
+    reader.instances = Instances(reader.grid, names)
     kernel: Function = module.kernel
     for (name, kind), value in zip(kernel.body.arguments, arguments.values(), strict=True):
         reader.values[name] = _argument(reader, name, kind, value)
     reader.run(kernel.body)
+    accesses = [a for memory in reader.memories.values() for a in (*memory.loads, *memory.stores)]
+    reader.instances.refuse_others(index for access in accesses for index in (*access.places, *access.mask))
     refuse_races(reader.ranges, reader.memories.values())
     if reader.unfit:
         lines = ", ".join(map(str, sorted(reader.unfit)))

@@ -45,6 +45,19 @@ class Writer:
             return value.position
         return self.b.add(ops.BroadcastInDim(full, places), value.position)
 
+    def narrowed(self, value: Data) -> Data:
+        """The value without axes that a broadcast along them gave it."""
+        node = self.b.node(value.position)
+        if not isinstance(node.op, ops.BroadcastInDim):
+            return value
+        outer, kept = len(value.axes), node.op.dimensions
+        inner = self.b.type(node.operands[0]).shape
+        has_block = kept[len(kept) - len(value.shape) :] == tuple(range(outer, outer + len(value.shape)))
+        if not has_block or inner != tuple(node.type.shape[axis] for axis in kept):
+            return value
+        axes = tuple(value.axes[axis] for axis in kept if axis < outer)
+        return self.narrowed(Data(node.operands[0], axes, value.shape))
+
     def apply(self, op: Operator, *values: Data) -> Data:
         """An elementwise operator."""
         axes = self.union(*values)
