@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rewright.ir.dims import Dim, at_most, divide, evaluate, is_nonnegative, parse_dim, product, symbol
+from rewright.ir.dims import Dim, at_most, divide, evaluate, is_nonnegative, product, symbol
+from rewright.ir.sizes_in_text import parse_dim
 
 B, S = symbol("b"), symbol("s")
 VALUES = [{"b": b, "s": s} for b, s in itertools.product((1, 2, 3, 7), repeat=2)]

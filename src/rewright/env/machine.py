@@ -21,7 +21,7 @@ from rewright.analysis.values import Setting, facts_of
 from rewright.ir.errors import UnsupportedOperator
 from rewright.ir.graph import Graph, Node
 from rewright.ir.operator import Operator
-from rewright.ir.text import print_attributes
+from rewright.ir.printing import print_attributes
 from rewright.ir.types import DType, TensorType
 from rewright.ops.base import Array, Real
 from rewright.ops.elementwise import Elementwise

@@ -10,9 +10,10 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, Literal, Union, cast
 
-from rewright.ir.dims import Dim, SizeExpr, parse_dim
+from rewright.ir.dims import Dim, SizeExpr
 from rewright.ir.errors import RewrightError
 from rewright.ir.operator import Operator
+from rewright.ir.sizes_in_text import parse_dim
 from rewright.ir.types import DType, TensorType
 
 _SIZE = re.compile(r"(?:\[([^\[\]]*)\]|(\d+))x")

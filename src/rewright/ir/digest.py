@@ -7,7 +7,7 @@ import json
 from collections.abc import Hashable, Sequence
 
 from rewright.ir.graph import Graph, Node
-from rewright.ir.text import print_attributes, print_span
+from rewright.ir.printing import print_attributes, print_span
 
 _COMPARED_BY_PRINT = frozenset({"constant", "custom_call"})
 """Operators with values among their attributes: 1 and true, or 0.0 and -0.0, are equal and print differently."""

@@ -88,14 +88,10 @@ class SizeExpr:
 
 def _with_ceilings(terms: tuple[tuple[Monomial, int], ...]) -> tuple[tuple[Monomial, int], ...]:
     """The terms with ``ceil(n/32)`` for a rounded quotient, of which one more than that is the symbol."""
-    if not any(isinstance(name, Rounded) for names, _ in terms for name in names):
-        return terms
     total: Dim = 0
     for names, coefficient in terms:
-        part: Dim = coefficient
-        for name in names:
-            part = part * (symbol(name.text) + 1 if isinstance(name, Rounded) else symbol(name))
-        total = total + part
+        factors = (symbol(n.removesuffix("+1")) + 1 if isinstance(n, Rounded) else symbol(n) for n in names)
+        total = total + product(factors) * coefficient
     return _terms(total)
 
 
@@ -161,15 +157,6 @@ class Rounded(str):
     numerator: Dim
     denominator: Dim
 
-    @property
-    def text(self) -> str:
-        """The quotient, rounded up: ``ceil(n/32)``, which is one less than the symbol."""
-        parts = (
-            str(part) if isinstance(part, int) or len(part.terms) == 1 else f"({part})"
-            for part in (self.numerator, self.denominator)
-        )
-        return f"ceil({'/'.join(parts)})"
-
 
 def _free(name: str) -> Iterable[str]:
     if not isinstance(name, Rounded):
@@ -192,9 +179,13 @@ def ceil_quotient(numerator: Dim, denominator: Dim) -> Dim:
     whole = divide(numerator - 1, denominator)
     if whole is not None:
         return whole + 1
-    name = Rounded(f"ceil(({numerator})/({denominator}))+1")
+    name = Rounded(f"ceil({_grouped(numerator)}/{_grouped(denominator)})+1")
     name.numerator, name.denominator = numerator, denominator
     return symbol(name) - 1
+
+
+def _grouped(size: Dim) -> str:
+    return f"({size})" if isinstance(size, SizeExpr) and len(size.terms) > 1 else str(size)
 
 
 def is_nonnegative(size: Dim) -> bool | None:
@@ -221,38 +212,6 @@ def evaluate(size: Dim, values: Mapping[str, int]) -> int:
     if not isinstance(result, int):
         raise KeyError(f"no value for size symbol {sorted(result.symbols())[0]!r}")
     return result
-
-
-def parse_dim(text: str) -> Dim:
-    """Read what ``str`` prints: integers, or sums of products such as ``2*b*s-ceil(s/32)``; raises ValueError."""
-    total: Dim = 0
-    for part in _split(text.replace(" ", "").replace("-", "+-"), "+"):
-        if not part:
-            continue
-        value: Dim = -1 if part.startswith("-") else 1
-        for factor in _split(part.lstrip("-"), "*"):
-            if factor.startswith("ceil(") and factor.endswith(")"):
-                parts = _split(factor[5:-1], "/")
-                numerator, denominator = (p[1:-1] if p.startswith("(") else p for p in parts)
-                value = value * ceil_quotient(parse_dim(numerator), parse_dim(denominator))
-            elif factor.isidentifier():
-                value = value * symbol(factor)
-            else:
-                value = value * int(factor)
-        total = total + value
-    return total
-
-
-def _split(text: str, mark: str) -> list[str]:
-    """The parts between marks that are outside of brackets."""
-    found, depth = [""], 0
-    for character in text:
-        depth += (character == "(") - (character == ")")
-        if character == mark and depth == 0:
-            found.append("")
-        else:
-            found[-1] += character
-    return found
 
 
 def _terms(size: Dim) -> tuple[tuple[Monomial, int], ...]:

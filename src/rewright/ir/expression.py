@@ -15,7 +15,7 @@ from string import ascii_lowercase
 
 from rewright.ir.attributes import attributes
 from rewright.ir.graph import Graph, Node
-from rewright.ir.text import print_value
+from rewright.ir.printing import print_value
 
 _CONSTANT, _INPUT, _BROADCAST, _REDUCE, _SLICE = "constant", "input", "broadcast_in_dim", "reduce", "slice"
 

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import os
-import pickle
-import select
-import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 import torch
 from torch.utils._pytree import tree_flatten, tree_map_only
 
+from rewright.frontends.torch.forks import Asked, are_possible
 from rewright.frontends.triton.interpreting import OutOfBounds, interpreted
 
 Outcome = Literal["agrees", "differs", "out of bounds", "crashes", "fails"]
@@ -46,50 +45,32 @@ def run_beside(
 
     Raises nothing: what a kernel does to its process is an outcome.
     """
-    reading, writing = os.pipe()
-    child = os.fork()
-    if child == 0:
-        os.close(reading)
-        _child(reference, launcher, inputs, seconds, writing)
-    os.close(writing)
-    found = _last(reading, time.monotonic() + 4 * seconds + 20)
-    os.close(reading)
-    os.kill(child, signal.SIGKILL)
-    os.waitpid(child, 0)
+    if not are_possible():
+        return Run("fails", "this process cannot be copied, and kernels run in a copy")
+    asked = Asked(partial(_run, reference, launcher, inputs, seconds))
+    try:
+        found = asked.answer(4 * seconds + 20)
+    finally:
+        asked.end()
+    if found is None:
+        text = "the interpreter ends its process, or does not come to an end, when it runs the kernel"
+        return Run("crashes", text)
     return found
 
 
-def _last(reading: int, deadline: float) -> Run:
-    """The last message of the child; a crash where it ends without one."""
-    text = b""
-    while (left := deadline - time.monotonic()) > 0:
-        if not select.select([reading], [], [], left)[0]:
-            break
-        part = os.read(reading, 1 << 20)
-        if not part:
-            break
-        text += part
-    if not text:
-        return Run("crashes", "the interpreter ends the process, or does not come to an end, when it runs the kernel")
-    return pickle.loads(text)  # of our own child
-
-
-def _child(reference: Any, launcher: Any, inputs: Any, seconds: float, writing: int) -> None:
+def _run(reference: Any, launcher: Any, inputs: Any, seconds: float) -> Run:
     quiet = os.open(os.devnull, os.O_WRONLY)
     os.dup2(quiet, 1)
     os.dup2(quiet, 2)
-    torch.set_num_threads(1)
     torch.use_deterministic_algorithms(True, warn_only=True)  # which fills memory that is not written with no numbers
     try:
-        found = _compare(reference, launcher, inputs, time.monotonic() + seconds)
+        return _compare(reference, launcher, inputs, time.monotonic() + seconds)
     except OutOfBounds as error:
-        found = Run("out of bounds", str(error))
+        return Run("out of bounds", str(error))
     except BaseException as error:
         cause = error.__cause__ or error
         lines = str(cause).strip().splitlines()
-        found = Run("fails", f"{type(cause).__name__}: {lines[-1] if lines else ''}")
-    os.write(writing, pickle.dumps(found))
-    os._exit(0)
+        return Run("fails", f"{type(cause).__name__}: {lines[-1] if lines else ''}")
 
 
 def _compare(reference: Any, launcher: Any, inputs: Any, deadline: float) -> Run:

@@ -6,12 +6,11 @@ a ``Sizes``: the free sizes of a rule, or axes that are to be made small.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, Protocol, TypeVar
 
-from rewright.ir.dims import Dim, SizeExpr
+from rewright.ir.dims import Dim
 
 Op = TypeVar("Op")
 Size = int
@@ -93,17 +92,3 @@ def nothing_said(sizes: Sizes, operands: Sequence[Axes], result: Axes) -> Attrib
     """All sizes stay what they are."""
     sizes.fix(chain(*operands, result))
     return {}
-
-
-def with_sizes(op: Op, attributes: Attributes, size: Callable[[Mark], Dim]) -> Op:
-    """The operator with other sizes: what its attributes say stands for them is looked up."""
-
-    def given(value: Any) -> Any:
-        if isinstance(value, tuple):
-            return tuple(map(given, cast("tuple[Any, ...]", value)))
-        return value if value is None or isinstance(value, int | SizeExpr) else size(value)
-
-    changed = {name: given(value) for name, value in attributes.items()}
-    if "tensor" in changed:
-        changed["tensor"] = cast(Any, op).tensor.with_shape(changed["tensor"])
-    return replace(cast(Any, op), **changed) if changed else op

@@ -22,7 +22,7 @@ from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph, Node
 from rewright.ir.operator import Operator
 from rewright.ir.types import DType
-from rewright.ops.sizes import with_sizes
+from rewright.ops.resizing import with_sizes
 from rewright.rules.free_sizes import Place, Places, Shifted, Sized, places_of, substitute
 from rewright.rules.reading import Counted, Given, Number, Sides, Values, Where, canonical, inverse, with_operators
 from rewright.rules.scheme import Scheme

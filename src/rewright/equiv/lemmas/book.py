@@ -17,10 +17,10 @@ from rewright import ops
 from rewright.equiv.lemmas.equations import Prover
 from rewright.equiv.lemmas.synthesised import SynthesisedRule
 from rewright.ir.digest import digest
-from rewright.ir.dims import parse_dim
 from rewright.ir.errors import RewrightError
 from rewright.ir.files import write_text
 from rewright.ir.json_form import from_json, to_json
+from rewright.ir.sizes_in_text import parse_dim
 from rewright.rules.reading import Counted, Given, Number, Where
 from rewright.rules.scheme import Scheme
 

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from rewright.frontends.frontend import File
-from rewright.ir.dims import Dim, parse_dim, symbol
+from rewright.ir.dims import Dim, symbol
 from rewright.ir.errors import RewrightError
+from rewright.ir.sizes_in_text import parse_dim
 from rewright.ir.types import DType, SourceSpan, TensorType
 
 FORMAT = "graph-json/1"

@@ -15,8 +15,9 @@ import torch.fx.experimental._config
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv
 
-from rewright.ir.dims import SizeExpr, parse_dim
+from rewright.ir.dims import SizeExpr
 from rewright.ir.errors import CaptureError
+from rewright.ir.sizes_in_text import parse_dim
 
 Dynamic = Mapping[str, Mapping[int, str]]
 """Symbolic sizes by argument and axis: ``{"input_ids": {0: "batch", 1: "sequence"}}``.

@@ -23,7 +23,7 @@ _SCHEMA = (
     "launch(str ttir, str kinds, Tensor[] tensors, SymInt[] strides, SymInt[] sizes, float[] numbers, SymInt[] grid,"
     " int[] written) -> Tensor[]"
 )
-_library: Any = torch.library.Library("rewright", "DEF")
+_library: Any = torch.library.Library("rewright", "FRAGMENT")
 _library.define(_SCHEMA)
 
 

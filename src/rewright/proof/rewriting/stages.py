@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from rewright import ops
 from rewright.ir.digest import node_digests
 from rewright.ir.graph import Graph, GraphBuilder, Node
+from rewright.ir.printing import print_attributes
 from rewright.ir.rebuilding import kept_places, remove_dead_nodes, with_places
-from rewright.ir.text import print_attributes
 from rewright.ir.types import DType
 from rewright.ops.facts import Facts, includes
 from rewright.proof.rewriting.lemma import Lemma

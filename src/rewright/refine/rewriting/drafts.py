@@ -14,8 +14,8 @@ from rewright import ops
 from rewright.analysis.ends import Bound
 from rewright.analysis.moving import LAYING_OUT
 from rewright.ir.graph import Graph, GraphBuilder, Node
+from rewright.ir.printing import print_attributes
 from rewright.ir.rebuilding import Maker, kept_places, remove_dead_nodes, with_places
-from rewright.ir.text import print_attributes
 from rewright.ops.facts import Facts
 from rewright.proof.rewriting.laws import LAWS, as_maker
 from rewright.proof.rewriting.laws import Maker as MakerByLaw

@@ -13,7 +13,8 @@ from rewright.ir.graph import Graph, Node
 from rewright.ir.operator import Operator
 from rewright.ir.placement import AxisRuns, Placement
 from rewright.ir.types import TensorType
-from rewright.ops.sizes import Attributes, with_sizes
+from rewright.ops.resizing import with_sizes
+from rewright.ops.sizes import Attributes
 from rewright.refine.shrink.solving import Solution
 from rewright.refine.shrink.space import At, number
 from rewright.refine.shrink.units import Scale

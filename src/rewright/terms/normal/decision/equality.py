@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import chain
 
 from rewright.terms.normal.arithmetic.binders import open_binders
 from rewright.terms.normal.arithmetic.substitution import substitute
@@ -169,16 +168,15 @@ def _same_maximum(context: Context, rest: Polynomial) -> bool:
 
 def _are_alike(context: Context, value: Polynomial, target: Largest) -> bool:
     """Whether a value is a maximum of the same items, over ranges that are known to be equal."""
-    atom = value.atom()
-    if not isinstance(atom, Largest) or len(atom.items) != len(target.items):
-        return value == polynomial(target)
-    for one, other in zip(atom.items, target.items, strict=True):
-        if (one.body, one.present, len(one.ranges)) != (other.body, other.present, len(other.ranges)):
-            return False
-        ends = zip(chain.from_iterable(one.ranges), chain.from_iterable(other.ranges), strict=True)
-        if not all(context.equal(a, b) for a, b in ends):
-            return False
-    return True
+    mine = value.atom()
+    if not isinstance(mine, Largest) or [_inside(i) for i in mine.items] != [_inside(i) for i in target.items]:
+        return False
+    ends = [[end for item in atom.items for pair in item.ranges for end in pair] for atom in (mine, target)]
+    return all(context.equal(a, b) for a, b in zip(*ends, strict=True))
+
+
+def _inside(item: Item) -> tuple[object, ...]:
+    return item.body, item.present, len(item.ranges)
 
 
 def _moved_inside(context: Context, atom: Largest, factor: Polynomial, offset: Polynomial) -> Polynomial:
