@@ -20,7 +20,7 @@ from torch.utils._pytree import tree_flatten
 
 from rewright.equiv import Equivalence, equiv
 from rewright.frontends.torch.capture import capture
-from rewright.ir.errors import CaptureError, RewrightError, UnsupportedOperator
+from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph, Node
 from rewright.kernel.running import Run, draws, run_beside
 from rewright.ops import Constant, DType, Input
@@ -116,7 +116,7 @@ def _read(
 ) -> tuple[Graph | None, str]:
     try:
         return with_rounded_constants(capture(launcher, args, kwargs, dynamic=dynamic or None, validate=False)), ""
-    except (UnsupportedOperator, CaptureError) as error:
+    except RewrightError as error:
         return None, str(error)
 
 

@@ -65,10 +65,10 @@ def _run(reference: Any, launcher: Any, inputs: Any, seconds: float) -> Run:
     torch.use_deterministic_algorithms(True, warn_only=True)  # which fills memory that is not written with no numbers
     try:
         return _compare(reference, launcher, inputs, time.monotonic() + seconds)
-    except OutOfBounds as error:
-        return Run("out of bounds", str(error))
     except BaseException as error:
         cause = error.__cause__ or error
+        if isinstance(cause, OutOfBounds):
+            return Run("out of bounds", str(cause))
         lines = str(cause).strip().splitlines()
         return Run("fails", f"{type(cause).__name__}: {lines[-1] if lines else ''}")
 
@@ -138,9 +138,14 @@ def _worst(a: torch.Tensor, b: torch.Tensor, exact: torch.Tensor, eps: float) ->
 
 
 def draws(
-    args: Sequence[Any], kwargs: Mapping[str, Any], parameters: Sequence[str], dynamic: Mapping[str, Mapping[int, str]]
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    parameters: Sequence[str],
+    dynamic: Mapping[str, Mapping[int, str]],
+    *,
+    steps: Sequence[int] = (1, -1, 7),
 ) -> list[tuple[Sequence[Any], Mapping[str, Any]]]:
-    """The inputs themselves, others of their shapes, and, where sizes are symbols, some at other sizes."""
+    """The inputs themselves, others of their shapes, and, where sizes are symbols, some that are larger by steps."""
     found: list[tuple[Sequence[Any], Mapping[str, Any]]] = [(args, kwargs)]
     for number, spread in enumerate(_SPREADS):
         found.append(_drawn(args, kwargs, spread, number))
@@ -151,11 +156,11 @@ def draws(
         for axis, symbol in axes.items()
         if isinstance(named.get(name), torch.Tensor) and symbol.isidentifier()
     }
-    for step in (1, -1, 7) if sizes else ():
+    for step in steps if sizes else ():
         other = {symbol: max(size + step * (n + 1), 2) for n, (symbol, size) in enumerate(sizes.items())}
         shaped = {name: _resized(value, dynamic.get(name, {}), other) for name, value in named.items()}
         positional = [shaped[name] for name, _ in zip(parameters, args, strict=False)]
-        found.append(_drawn(positional, {k: shaped[k] for k in kwargs}, 1.0, 10 + step))
+        found.append(_drawn(positional, {k: shaped[k] for k in kwargs}, 1.0, 100 + step))
     return found
 
 

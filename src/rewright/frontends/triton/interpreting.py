@@ -1,28 +1,24 @@
 """Kernels run by Triton's own interpreter on CPU tensors, in this process and without a GPU.
 
-What lies around the memory of an argument is watched: a kernel that writes there is told, and one that reads there
-reads values that are no numbers.
+Places of loads and stores are checked: a kernel that reads or writes outside of the memory of its arguments is told.
 """
 
 from __future__ import annotations
 
+import inspect
 import sys
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from importlib import import_module
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
 
-_MARGIN = 1 << 16
-"""Bytes before and behind the memory of an argument that are watched."""
-_FILLING = 0xFF
-"""The bytes there: no number, read as any float; minus one, read as an integer."""
-
 
 class OutOfBounds(Exception):
-    """A kernel wrote outside of the memory of its arguments."""
+    """A kernel reads or writes outside of the memory of its arguments."""
 
 
 @contextmanager
@@ -48,8 +44,8 @@ def interpreted() -> Generator[None]:
         names = dict(zip(self.arg_names, args, strict=False)) | kwargs
         constants = {p.name for p in self.params if p.is_constexpr}
         names = {n: scalar(v) if type(v) is float and n not in constants else v for n, v in names.items()}
-        with _watched(self.fn.__name__, names) as moved, _library(self.fn):
-            of(self).run(**moved, grid=own, warmup=warmup)
+        with _watched(self.fn.__name__, names), _library(self.fn):
+            of(self).run(**names, grid=own, warmup=warmup)
 
     def scalar(value: float) -> Any:
         """A float as the block of no axes that kernels are given, which the interpreter leaves a number of Python."""
@@ -79,11 +75,22 @@ def interpreted() -> Generator[None]:
 
 
 _HOME = "triton.language.extra.libdevice"
+
+
+def _erf(x: Any) -> Any:
+    numbers: Any = torch.as_tensor(x)
+    return torch.erf(numbers).numpy()
+
+
+def _rsqrt(x: Any) -> Any:
+    return 1 / np.sqrt(x)
+
+
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "rsqrt": lambda x: 1 / np.sqrt(x),
+    "rsqrt": _rsqrt,
     "abs": np.abs,
     "pow": np.power,
-    "erf": lambda x: torch.erf(torch.from_numpy(np.asarray(x))).numpy(),
+    "erf": _erf,
     **{
         name: getattr(np, name)
         for name in ("exp", "expm1", "log", "log1p", "sqrt", "sin", "cos", "tanh", "ceil", "floor")
@@ -124,29 +131,77 @@ def _by_numpy(name: str) -> Callable[..., Any]:
     return function
 
 
+class _Checked:
+    """The memory that the interpreter reads and writes: that of the arguments of a launch, and no other."""
+
+    def __init__(self, kernel: str, memory: Any, builder: Any, arguments: Mapping[str, Any]) -> None:
+        self._kernel, self._memory, self._builder = kernel, memory, builder
+        storages = [v.untyped_storage() for v in arguments.values() if isinstance(v, torch.Tensor)]
+        self._ranges = {(s.data_ptr(), s.data_ptr() + s.nbytes()) for s in storages}
+
+    def load(self, places: Any, mask: Any, other: Any, dtype: Any) -> Any:
+        self._check("reads", places, mask, np.dtype(dtype).itemsize)
+        return self._memory.load(places, mask, other, dtype)
+
+    def store(self, places: Any, values: Any, mask: Any) -> Any:
+        self._check("writes", places, mask, values.dtype.itemsize)
+        return self._memory.store(places, values, mask)
+
+    def atomic_rmw(self, operation: Any, places: Any, values: Any, mask: Any, order: Any) -> Any:
+        self._check("writes", places, mask, values.dtype.itemsize)
+        return self._memory.atomic_rmw(operation, places, values, mask, order)
+
+    def atomic_cas(self, places: Any, expected: Any, values: Any, order: Any) -> Any:
+        self._check("writes", places, np.ones_like(places, dtype=bool), values.dtype.itemsize)
+        return self._memory.atomic_cas(places, expected, values, order)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._memory, name)
+
+    def _check(self, does: str, places: Any, mask: Any, size: int) -> None:
+        found = np.asarray(places, np.int64)
+        inside = np.zeros(found.shape, bool)
+        for start, end in self._ranges:
+            inside |= (found >= start) & (found + size <= end)
+        wrong = np.asarray(mask, bool) & ~inside
+        if wrong.any():
+            lane = [int(n) for n in np.argwhere(wrong)[0]]
+            instance = [int(n) for n in self._builder.grid_idx]
+            raise OutOfBounds(
+                f"{self._kernel} {does} outside of the memory of its arguments at line {_line()}, instance {instance}, "
+                f"lane {lane}"
+            )
+
+
+def _line() -> int:
+    """The line of the kernel that is being interpreted."""
+    frame = inspect.currentframe()
+    while frame is not None and ("/triton/" in frame.f_code.co_filename or frame.f_code.co_filename == __file__):
+        frame = frame.f_back
+    return 0 if frame is None else frame.f_lineno
+
+
+def _load(builder: Any, places: Any, mask: Any, other: Any, *rest: Any) -> Any:
+    """A masked load, which gives no numbers where nothing says what it gives."""
+    interpreter: Any = import_module("triton.runtime.interpreter")
+    if other is None:
+        kind = places.get_element_ty()
+        dtype = interpreter._get_np_dtype(kind)
+        nothing = np.nan if np.issubdtype(dtype, np.floating) else np.iinfo(dtype).max if dtype != np.bool_ else True
+        other = interpreter.TensorHandle(np.full_like(places.data, nothing, dtype=dtype), kind)
+    plain: Any = cast("Any", type(builder))
+    return plain.create_masked_load(builder, places, mask, other, *rest)
+
+
 @contextmanager
-def _watched(kernel: str, arguments: Mapping[str, Any]) -> Generator[dict[str, Any]]:
-    """The arguments with their tensors in memory that has margins, copied back at the end."""
-    memory: dict[int, tuple[torch.Tensor, torch.UntypedStorage, str]] = {}
-    moved: dict[str, Any] = {}
-    for name, value in arguments.items():
-        if not isinstance(value, torch.Tensor):
-            moved[name] = value
-            continue
-        storage = value.untyped_storage()
-        if storage.data_ptr() not in memory:
-            size = storage.nbytes()
-            watched = torch.full((size + 2 * _MARGIN,), _FILLING, dtype=torch.uint8)
-            watched[_MARGIN : _MARGIN + size] = torch.tensor([], dtype=torch.uint8).set_(storage)
-            memory[storage.data_ptr()] = watched, storage, name
-        watched = memory[storage.data_ptr()][0]
-        offset = _MARGIN // value.element_size() + value.storage_offset()
-        moved[name] = torch.empty(0, dtype=value.dtype).set_(
-            watched.untyped_storage(), offset, value.size(), value.stride()
-        )
-    yield moved
-    for watched, storage, name in memory.values():
-        size = storage.nbytes()
-        if not (bool((watched[:_MARGIN] == _FILLING).all()) and bool((watched[_MARGIN + size :] == _FILLING).all())):
-            raise OutOfBounds(f"{kernel} writes outside of the memory of its argument {name}")
-        torch.tensor([], dtype=torch.uint8).set_(storage).copy_(watched[_MARGIN : _MARGIN + size])
+def _watched(kernel: str, arguments: Mapping[str, Any]) -> Generator[None]:
+    """The interpreter with checks of what it reads and writes."""
+    interpreter: Any = import_module("triton.runtime.interpreter")
+    memory, builder = interpreter._interpreter, interpreter.interpreter_builder
+    interpreter._interpreter = _Checked(kernel, memory, builder, arguments)
+    builder.create_masked_load = partial(_load, builder)
+    try:
+        yield
+    finally:
+        interpreter._interpreter = memory
+        del builder.create_masked_load
