@@ -11,7 +11,7 @@ from tests.kernel.references import REFERENCES, normal
 
 pytest.importorskip("triton", reason="Triton is the extra [gpu]")
 
-from tests.kernel import programs
+from tests.kernel import programs, wrong
 
 
 @pytest.mark.parametrize("name", REFERENCES)
@@ -53,6 +53,21 @@ def test_a_wrong_kernel_is_refuted(name: str, wrong: str, text: str) -> None:
 
     assert found.status == "refuted" and text in found.reason, found.reason
     assert found.findings
+
+
+@pytest.mark.parametrize(
+    ("reference", "name", "shape"),
+    [
+        (wrong.factor_reference, "factor", (4, 64)),
+        (wrong.prefix_reference, "prefix", (4, 64)),
+        (wrong.one_more, "in_place", (64,)),
+        (wrong.doubled, "again", (64,)),
+        (wrong.total, "unsaid", (50,)),
+        (wrong.start_reference, "start", (50,)),
+    ],
+)
+def test_what_a_careless_reading_would_prove(reference: Any, name: str, shape: tuple[int, ...]) -> None:
+    assert rw.kernel(reference, getattr(wrong, name), (normal(*shape),)).status == "refuted"
 
 
 def last_row(x: Any) -> Any:

@@ -70,7 +70,10 @@ def _count(reader: Reader, low: Index, high: tuple[Index, ...], step: Index) -> 
         if is_nonnegative(length) is None and not reader.implies(Index(length)):
             raise UnsupportedOperator("a loop that may have its end before its start is not read")
         return _Count(low, by, high, ceil_quotient(length, by), True)
-    longest = min((_largest(reader, end - low) for end in high), key=magnitude)
+    lengths = [n for n in (_largest(reader, end - low) for end in high) if reader.implies(Index(n))]
+    if not lengths:
+        raise UnsupportedOperator("a loop that may have its end before its start in all instances is not read")
+    longest = min(lengths, key=magnitude)
     return _Count(low, by, high, ceil_quotient(longest, by), False)
 
 

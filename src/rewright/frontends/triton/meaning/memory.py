@@ -229,7 +229,7 @@ class Accesses:
         digits = [d for d in (digits_of(place, sizes) for place in places) if d is not None]
         if len(digits) < len(places) or _repeats(digits) or any(map(reads_data, places)):
             raise UnsupportedOperator("writes to places that are no digits of its variables")
-        self._only_once(value, mask, digits, sizes)
+        self._only_once(value, replace(mask, parts=given), digits)
         inside = self._inside(places, shape)
         whole = mask.data is None and self._ranges.holds(sizes, inside, given)
         old = memory.position if shape == memory.sizes else rb.reshape(self._w.b, memory.position, shape)
@@ -404,7 +404,7 @@ class Accesses:
             value = Data(position, tuple(own for own in value.axes if own != name), value.shape)
         return value
 
-    def _only_once(self, value: Data, mask: Truth, places: Sequence[Place], sizes: Mapping[str, Dim]) -> None:
+    def _only_once(self, value: Data, mask: Truth, places: Sequence[Place]) -> None:
         """Raises UnsupportedOperator where two instances, or two lanes, may write different values to one place."""
         names = {d.variable for p in places for d in p.digits}
         masked = {name for part in mask.parts for name in variables(part)} | set(mask.data.axes if mask.data else ())

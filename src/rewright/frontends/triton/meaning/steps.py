@@ -1,9 +1,9 @@
 """What one iteration does to what a loop carries, and the identities by which a fold is the loop's result.
 
-Let ``u`` be carried, ``m`` a running extremum with ``m' = max(m, x)``, and ``u' = u * A(m, m') + B(m')``. If
-``B(a) * A(a, b) = B(b)`` for all numbers ``a`` and ``b``, then after any number of iterations ``u`` is the sum of
-``B`` of all of them at the last maximum: it is so after none, and one more iteration multiplies each addend by
-``A(m, m')``, which turns ``B(m)`` into ``B(m')``, and adds the new one.
+Let ``u`` be carried, ``m`` a running extremum with ``m' = max(m, x)``, and ``u' = u * A(m, m') + B(m')``. Suppose that
+``B(a) * A(a, b) = B(b)`` for all numbers ``a`` and ``b``, where ``A`` and ``B`` may be of different iterations. Then
+after any number of them ``u`` is the sum of ``B`` of all at the last maximum: it is so after none, and one more
+multiplies each addend by ``A(m, m')``, which turns ``B(m)`` into ``B(m')``, and adds the new one.
 """
 
 from __future__ import annotations
@@ -146,20 +146,20 @@ def _reads(graph: Graph, end: int, cut: Mapping[int, int], unknown: Iterable[int
 
 
 def _identity(graph: Graph, own: int, old: int, new: int, end: int) -> Claim | None:
-    """``u' = B(b)`` from ``u = B(a)``, ``m = a``, ``m' = b`` less what is new, as two graphs of one claim.
+    """One iteration from ``u = B(a)``, of an earlier iteration, to ``B(b)`` of that and of this one, as a claim.
 
-    The left side is one iteration from ``u = B(a)`` with the maximum going from ``a`` to ``b``. The right side adds
-    ``B(b)`` twice: once for the addend that was there, once for the new one.
+    On the left the extremum goes from ``a`` to ``b``. What the two iterations read is told apart: the factor of the
+    one has to be right for what the other added.
     """
     moving = _dependents(graph, old) | _dependents(graph, new) | _dependents(graph, own)
     kind = graph.nodes[old].type
     if graph.nodes[new].type != kind:
         return None
-    left, right = (_Copy(graph, moving) for _ in range(2))
-    addend = left.of(end, {own: None, old: "a", new: "a"}, kind)
-    left.builder.output("0", left.of(end, {own: addend, old: "a", new: "b"}, kind))
-    once = right.of(end, {own: None, old: "a", new: "b"}, kind)
-    right.builder.output("0", right.builder.add(ops.Add(), once, once))
+    left, right = (_Copy(graph, moving, kind) for _ in range(2))
+    addend = left.of(end, {own: None, old: "a", new: "a"}, "earlier")
+    left.builder.output("0", left.of(end, {own: addend, old: "a", new: "b"}, "now"))
+    both = [right.of(end, {own: None, old: "b", new: "b"}, when) for when in ("earlier", "now")]
+    right.builder.output("0", right.builder.add(ops.Add(), *both))
     names = {**left.leaves, **right.leaves, "a": kind, "b": kind}
     for copy in (left, right):
         for name, own_kind in names.items():
@@ -170,8 +170,8 @@ def _identity(graph: Graph, own: int, old: int, new: int, end: int) -> Claim | N
 class _Copy:
     """Parts of a graph copied with some nodes replaced; what does not move in the loop is an input."""
 
-    def __init__(self, graph: Graph, moving: set[int]) -> None:
-        self._graph, self._moving = graph, moving
+    def __init__(self, graph: Graph, moving: set[int], kind: TensorType) -> None:
+        self._graph, self._moving, self._kind = graph, moving, kind
         self.builder = GraphBuilder("step")
         self.leaves: dict[str, TensorType] = {}
 
@@ -180,24 +180,24 @@ class _Copy:
         known = self.builder.known_input(name)
         return self.builder.input(name, ops.Input(name, kind)) if known is None else known
 
-    def of(self, position: int, values: Mapping[int, int | str | None], kind: TensorType) -> int:
+    def of(self, position: int, values: Mapping[int, int | str | None], when: str) -> int:
         """A node with others in the place of some: a node of the copy, an input by name, or zero."""
         done: dict[int, int] = {}
         for node in _order(self._graph, position, self._moving, values):
-            done[node] = self._one(node, values, kind, done)
+            done[node] = self._one(node, values, when, done)
         return done[position]
 
-    def _one(self, node: int, values: Mapping[int, int | str | None], kind: TensorType, done: Mapping[int, int]) -> int:
+    def _one(self, node: int, values: Mapping[int, int | str | None], when: str, done: Mapping[int, int]) -> int:
         own = self._graph.nodes[node]
         if node in values:
             value = values[node]
             if isinstance(value, str):
-                return self.input(value, kind)
+                return self.input(value, self._kind)
             if value is not None:
                 return value
             return self.builder.add(ops.Constant(own.type, (0.0 if own.type.dtype.is_float else 0,)))
         if node not in self._moving and not isinstance(own.op, ops.Constant):
-            name = f"x{node}"
+            name = f"{when}_{node}"
             self.leaves[name] = own.type
             return self.input(name, own.type)
         return self.builder.add(own.op, *(done[p] for p in own.operands))

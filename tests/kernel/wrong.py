@@ -1,0 +1,132 @@
+"""Kernels that a careless reading would prove: values of other iterations, races, memory that nothing wrote."""
+
+from __future__ import annotations
+
+import torch
+import triton
+import triton.language as tl
+
+Tensor = torch.Tensor
+
+
+@triton.jit
+def factor_kernel(x, out, columns, BLOCK: tl.constexpr):
+    """The factor of what was there holds an element of this iteration, and cancels that of the same one alone."""
+    row = tl.program_id(0)
+    largest = tl.full((), -float("inf"), tl.float32)
+    total = tl.zeros((), tl.float32)
+    for start in range(0, columns, BLOCK):
+        tile = tl.load(x + row * columns + start + tl.arange(0, BLOCK))
+        first = tl.load(x + row * columns + start)
+        new = tl.maximum(largest, tl.max(tile))
+        total = total * tl.exp(first * (largest - new)) + tl.exp(-first * new)
+        largest = new
+    tl.store(out + row, total)
+
+
+def factor(x: Tensor) -> Tensor:
+    out = torch.empty(x.shape[0])
+    factor_kernel[(x.shape[0],)](x, out, x.shape[1], BLOCK=16)
+    return out
+
+
+def factor_reference(x: Tensor) -> Tensor:
+    return torch.exp(-x[:, ::16] * x.amax(1, keepdim=True)).sum(1)
+
+
+@triton.jit
+def prefix_kernel(x, out, columns, BLOCK: tl.constexpr):
+    """Stores what the maximum is so far, and not what it is in the end."""
+    row = tl.program_id(0)
+    largest = tl.full((), -float("inf"), tl.float32)
+    for start in range(0, columns, BLOCK):
+        place = row * columns + start + tl.arange(0, BLOCK)
+        tile = tl.load(x + place)
+        largest = tl.maximum(largest, tl.max(tile))
+        tl.store(out + place, tile - largest)
+
+
+def prefix(x: Tensor) -> Tensor:
+    out = torch.empty_like(x)
+    prefix_kernel[(x.shape[0],)](x, out, x.shape[1], BLOCK=16)
+    return out
+
+
+def prefix_reference(x: Tensor) -> Tensor:
+    return x - x.amax(1, keepdim=True)
+
+
+@triton.jit
+def in_place_kernel(x, n, BLOCK: tl.constexpr):
+    """Two instances add one to the same elements."""
+    place = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(x + place, tl.load(x + place, mask=place < n) + 1, mask=place < n)
+
+
+def in_place(x: Tensor) -> Tensor:
+    out = x.clone()
+    in_place_kernel[(triton.cdiv(x.numel(), 16), 2)](out, x.numel(), BLOCK=16)
+    return out
+
+
+def one_more(x: Tensor) -> Tensor:
+    return x + 1
+
+
+@triton.jit
+def again_kernel(x, n, BLOCK: tl.constexpr):
+    """Each iteration reads what the one before it wrote."""
+    place = tl.arange(0, BLOCK)
+    for _ in range(3):
+        tl.store(x + place, tl.load(x + place, mask=place < n) * 2, mask=place < n)
+
+
+def again(x: Tensor) -> Tensor:
+    out = x.clone()
+    again_kernel[(1,)](out, x.numel(), BLOCK=64)
+    return out
+
+
+def doubled(x: Tensor) -> Tensor:
+    return x * 2
+
+
+@triton.jit
+def unsaid_kernel(x, out, n, BLOCK: tl.constexpr):
+    """What a masked load gives without ``other`` is added up."""
+    place = tl.arange(0, BLOCK)
+    tl.store(out, tl.sum(tl.load(x + place, mask=place < n)))
+
+
+def unsaid(x: Tensor) -> Tensor:
+    out = torch.empty(())
+    unsaid_kernel[(1,)](x, out, x.numel(), BLOCK=64)
+    return out
+
+
+def total(x: Tensor) -> Tensor:
+    return x.sum()
+
+
+@triton.jit
+def start_kernel(x, out, n, BLOCK: tl.constexpr):
+    """The sum that follows the maximum does not begin at zero."""
+    largest = tl.full((), -float("inf"), tl.float32)
+    total = tl.full((), 1.0, tl.float32)
+    for begin in range(0, n, BLOCK):
+        place = begin + tl.arange(0, BLOCK)
+        tile = tl.load(x + place, mask=place < n, other=-float("inf"))
+        new = tl.maximum(largest, tl.max(tile))
+        total = total * tl.exp(largest - new) + tl.sum(tl.exp(tile - new))
+        largest = new
+    tl.store(out, total * tl.exp(largest))
+
+
+def start(x: Tensor) -> Tensor:
+    out = torch.empty(())
+    start_kernel[(1,)](x, out, x.numel(), BLOCK=16)
+    return out
+
+
+def start_reference(x: Tensor) -> Tensor:
+    return torch.exp(x).sum() + 1
