@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -62,6 +63,7 @@ def _run(reference: Any, launcher: Any, inputs: Any, seconds: float) -> Run:
     quiet = os.open(os.devnull, os.O_WRONLY)
     os.dup2(quiet, 1)
     os.dup2(quiet, 2)
+    warnings.simplefilter("ignore")  # of numbers that are none, which are compared
     torch.use_deterministic_algorithms(True, warn_only=True)  # which fills memory that is not written with no numbers
     try:
         return _compare(reference, launcher, inputs, time.monotonic() + seconds)
