@@ -40,10 +40,10 @@ def ttir_of(function: Any, arguments: Mapping[str, Any]) -> str:
     target = backends.GPUTarget("cuda", _CAPABILITY, 32)
     source = compiler.ASTSource(function, signature=signature, constexprs=constants)
     backend = compiler.make_backend(target)
-    options = backend.parse_options({})
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
+            options: Any = backend.parse_options({})
             return _compiled(source, backend, target, options)
     except Exception as error:
         reason = str(error).strip().splitlines()
