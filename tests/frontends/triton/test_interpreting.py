@@ -7,6 +7,8 @@ import torch
 
 pytest.importorskip("triton", reason="Triton is the extra [gpu]")
 
+from triton.runtime.errors import InterpreterError
+
 from rewright.frontends.triton.interpreting import OutOfBounds, interpreted
 from rewright.frontends.triton.launches import intercepted, launch
 from rewright.ir.errors import CaptureError
@@ -24,7 +26,7 @@ def test_values_in_the_interpreter(name: str) -> None:
 
 
 def test_a_store_outside_of_memory_names_its_line_and_instance() -> None:
-    with interpreted(), pytest.raises(RuntimeError, match="OutOfBounds") as error:
+    with interpreted(), pytest.raises(InterpreterError, match="OutOfBounds") as error:
         programs.unmasked(*REFERENCES["add"].args)
 
     assert isinstance(error.value.__cause__, OutOfBounds)
