@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import struct
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from rewright import ops
 from rewright.frontends.triton.meaning.integers import DTYPES, on_data
@@ -78,10 +82,14 @@ def base_two(reader: Reader, op: Operation) -> Value:
     """``2 ** x`` and its inverse, by the natural ones."""
     (value,) = reader.operands(op)
     data = reader.writer.data(value)
-    scale = reader.writer.constant(_LN2, data.shape, reader.writer.dtype(data))
+    base = reader.log2e
+    if base is not None:
+        reader.assumptions[f"{base:.8g} stands for log2(e), of which it is rounded"] = None
+    scale = reader.writer.constant(base or _LN2, data.shape, reader.writer.dtype(data))
+    up, down = (ops.Divide(), ops.Multiply()) if base is not None else (ops.Multiply(), ops.Divide())
     if op.name == "math.exp2":
-        return on_data(reader, ops.Exponential(), reader.writer.apply(ops.Multiply(), data, scale))
-    return reader.writer.apply(ops.Divide(), on_data(reader, ops.Log(), data), scale)
+        return on_data(reader, ops.Exponential(), reader.writer.apply(up, data, scale))
+    return reader.writer.apply(down, on_data(reader, ops.Log(), data), scale)
 
 
 @MEANINGS.enter("math.fma")
@@ -161,10 +169,30 @@ def constant(reader: Reader, op: Operation) -> Value:
     return reader.writer.constant(_float(text, dtype), kind.shape, dtype)
 
 
+def named_log2e(numbers: Iterable[float]) -> float | None:
+    """What a kernel writes for log2(e): a number of which others are multiples by powers of two; None for none."""
+    found = set[float]()
+    for value in numbers:
+        factor = abs(value) * _LN2
+        if not 0 < factor < math.inf:
+            continue
+        power = 2.0 ** round(math.log2(factor))
+        if abs(factor - power) <= 2**-23 * power:
+            found.add(abs(value) / power)
+    return found.pop() if len(found) == 1 else None
+
+
+def literal(op: Operation) -> float | None:
+    """The number of a constant of floats; None of others."""
+    dtype = DTYPES.get(op.types[0].element)
+    text = op.words[0].removeprefix("dense<").removesuffix(">") if op.words else ""
+    return _float(text, dtype) if dtype is not None and dtype.is_float and not text.startswith("[") else None
+
+
 def _float(text: str, dtype: DType) -> float:
     """A number as MLIR prints it: decimal, or its bits where it is infinite or none."""
     if not text.startswith("0x"):
-        return float(text)
+        return float(np.float32(float(text))) if dtype is DType.F32 else float(text)
     bits = int(text, 16)
     if dtype is DType.F64:
         return struct.unpack("<d", bits.to_bytes(8, "little"))[0]

@@ -133,7 +133,10 @@ class Accesses:
             where = replace(mask, parts=given)
             found, exact = self._gathered(tensor, self._flat(places, shape, block), where), always
         else:
-            found = self._view(tensor, [d for d in digits if d is not None], shape, block, filling)
+            idle = [
+                self._ranges.holds(sizes, active, self._inside((p,), (n,))) for p, n in zip(places, shape, strict=True)
+            ]
+            found = self._view(tensor, [d for d in digits if d is not None], shape, block, filling, idle)
         if exact:
             return found
         default = self._w.unspecified(found.axes, block, kind) if other is None else other
@@ -316,13 +319,27 @@ class Accesses:
         return 0 if value is None else value
 
     def _view(
-        self, tensor: int, places: Sequence[Place], sizes: Sequence[Dim], block: Shape, filling: float | int | bool
+        self,
+        tensor: int,
+        places: Sequence[Place],
+        sizes: Sequence[Dim],
+        block: Shape,
+        filling: float | int | bool,
+        idle: Sequence[bool] = (),
     ) -> Data:
-        """The tensor with its axes cropped, padded and split in digits, as a block of all instances."""
+        """The tensor with its axes cropped, padded and split in digits, as a block of all instances.
+
+        Along ``idle`` axes only what no instance runs lies outside, where zeros are as good as anything, and better
+        than what fills a tile.
+        """
         b = self._w.b
-        low, high = [-p.start for p in places], [p.start + p.length - n for p, n in zip(places, sizes, strict=True)]
-        if any(n != 0 for n in (*low, *high)):
-            tensor = rb.pad(b, tensor, low, high, rb.cast(filling, b.type(tensor).dtype))
+        for zeros in (True, False) if any(idle) else (False,):
+            own = [(bool(idle) and idle[n] is zeros) or not (idle or zeros) for n in range(len(places))]
+            low = [-p.start if is_own else 0 for p, is_own in zip(places, own, strict=True)]
+            high = [p.start + p.length - n if o else 0 for p, n, o in zip(places, sizes, own, strict=True)]
+            if any(n != 0 for n in (*low, *high)):
+                value = 0 if zeros else filling
+                tensor = rb.pad(b, tensor, low, high, rb.cast(value, b.type(tensor).dtype))
         split = [n for place in places for n in _lengths(place)]
         tensor = rb.reshape(b, tensor, split)
         digits = [digit for place in places for digit in place.digits]

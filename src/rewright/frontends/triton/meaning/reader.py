@@ -10,6 +10,8 @@ from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+import numpy as np
+
 from rewright import ops
 from rewright.frontends.triton.meaning import blocks, control, floats, integers, loops, transfers
 from rewright.frontends.triton.meaning.indices import lanes
@@ -78,6 +80,8 @@ class Reader:
         self.assumptions: dict[str, None] = {}
         self.grid: tuple[Dim, ...] = (1, 1, 1)
         self.instances = Instances((), ())
+        self.log2e: float | None = None
+        """The number that stands for log2(e), where the kernel has one."""
         self.unfit: set[int] = set()
         """Lines whose integers are not shown to fit their type."""
 
@@ -212,6 +216,9 @@ def read_kernel(
     names = [f"program_{axis}" for axis in GRID]
     reader.instances = Instances(reader.grid, names)
     kernel: Function = module.kernel
+    constants = [op for op in all_operations(kernel.body) if op.name == "arith.constant"]
+    given = [float(np.float32(value)) for value in arguments.values() if isinstance(value, float)]
+    reader.log2e = floats.named_log2e([*given, *(n for n in map(floats.literal, constants) if n is not None)])
     for (name, kind), value in zip(kernel.body.arguments, arguments.values(), strict=True):
         reader.values[name] = _argument(reader, name, kind, value)
     reader.run(kernel.body)
@@ -235,7 +242,7 @@ def _argument(reader: Reader, name: str, kind: Kind, value: Argument) -> Value:
     if dtype is None:
         raise UnsupportedOperator(f"arguments of type {kind.element} are not read")
     if dtype.is_float:
-        return reader.writer.constant(float(value), (), dtype)  # pyright: ignore[reportArgumentType]
+        return reader.writer.constant(float(np.float32(value)), (), dtype)  # pyright: ignore[reportArgumentType]
     if isinstance(value, float):
         raise UnsupportedOperator(f"the argument {name.lstrip('%')} is no integer")
     return Whole(Index(value), (), dtype)

@@ -32,6 +32,16 @@ def moved(reader: Reader, op: Operation) -> Value:
     return replace(address, data=further if before is None else reader.writer.apply(ops.Add(), before, further))
 
 
+@MEANINGS.enter("tt.bitcast")
+def recast(reader: Reader, op: Operation) -> Value:
+    """Pointers to truth values are pointers to the bytes that hold them; other casts of bits are not read."""
+    (value,) = reader.operands(op)
+    kinds = {op.types[0].element, op.given[0].element}
+    if isinstance(value, Address) and kinds == {"i1", "i8"}:
+        return value
+    raise UnsupportedOperator(f"a cast of the bits of {op.types[0].element} to {op.given[0].element} is not read")
+
+
 @MEANINGS.enter("tt.load")
 def loaded(reader: Reader, op: Operation) -> Value:
     """What lies at a block of places, ``other`` where a mask is false."""
@@ -50,6 +60,8 @@ def loaded(reader: Reader, op: Operation) -> Value:
     load = reader.access.load if address.data is None else reader.access.look_up
     found = load(address, mask, reached, reader.active, other)
     dtype = DTYPES.get(op.types[0].element)
+    if dtype is not None and dtype is not reader.writer.dtype(found):  # truth values are read as bytes
+        found = reader.writer.convert(found, dtype)
     if not found.shape and dtype in (DType.I32, DType.I64):
         return Whole(reader.writer.named(found), (), dtype)
     is_condition = dtype is DType.BOOL
