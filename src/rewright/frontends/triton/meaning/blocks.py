@@ -12,13 +12,14 @@ from rewright.frontends.triton.meaning.table import MEANINGS
 from rewright.frontends.triton.meaning.values import Address, Data, Least, Truth, Value, Whole
 from rewright.frontends.triton.text import Operation
 from rewright.ir.errors import UnsupportedOperator
+from rewright.ops.base import ReductionKind
 from rewright.ops.reference import building as rb
 from rewright.terms.index import Index, variable
 
 if TYPE_CHECKING:
     from rewright.frontends.triton.meaning.reader import Reader
 
-_COMBINERS = {
+_COMBINERS: dict[str, ReductionKind] = {
     "arith.addf": "sum",
     "arith.addi": "sum",
     "arith.mulf": "product",
@@ -125,20 +126,43 @@ def counted(reader: Reader, op: Operation) -> Value:
 @MEANINGS.enter("tt.reduce")
 def reduced(reader: Reader, op: Operation) -> Value:
     """A block folded along an axis by a combiner that is one operation."""
-    values, axis = reader.operands(op), int(op.attributes["axis"])
+    (value,), axis, kind = _folded_operands(reader, op), int(op.attributes["axis"]), _combiner(op)
+    data = reader.writer.data(value)
+    position = rb.reduce(reader.writer.b, kind, data.position, [len(data.axes) + axis])
+    shape = (*data.shape[:axis], *data.shape[axis + 1 :])
+    found = Data(position, data.axes, shape)
+    return Truth((), shape, found) if isinstance(value, Truth) else found
+
+
+@MEANINGS.enter("tt.scan")
+def scanned(reader: Reader, op: Operation) -> Value:
+    """For each element along an axis the fold up to it, or from it on."""
+    (value,), axis, kind = _folded_operands(reader, op), int(op.attributes["axis"]), _combiner(op)
+    data, b = reader.writer.data(value), reader.writer.b
+    shape, place = b.type(data.position).shape, len(data.axes) + axis
+    before = (data.shape[axis] - 1, 0) if op.attributes.get("reverse") != "true" else (0, data.shape[axis] - 1)
+    window = tuple(data.shape[axis] if n == place else 1 for n in range(len(shape)))
+    padding = tuple(before if n == place else (0, 0) for n in range(len(shape)))
+    return Data(b.add(ops.ReduceWindow(kind, window, (1,) * len(shape), padding), data.position), data.axes, data.shape)
+
+
+def _folded_operands(reader: Reader, op: Operation) -> tuple[Value]:
+    values = reader.operands(op)
+    if len(values) != 1:
+        raise UnsupportedOperator("a fold of several blocks at once is not read")
+    return (values[0],)
+
+
+def _combiner(op: Operation) -> ReductionKind:
+    """The kind of a fold whose combiner is one operation on the two that it is given."""
     body = op.regions[0]
     first = body.operations[0]
     names = {name for name, _ in body.arguments}
-    simple = len(values) == 1 and len(body.operations) == 2 and set(first.operands) == names
-    if not simple or first.name not in _COMBINERS or body.operations[1].operands != first.results:
-        raise UnsupportedOperator("a reduction whose combiner is no sum, product, maximum or minimum is not read")
-    data = reader.writer.data(values[0])
-    kind = _COMBINERS[first.name]
-    place = len(data.axes) + axis
-    position = rb.reduce(reader.writer.b, kind, data.position, [place])  # pyright: ignore[reportArgumentType]
-    shape = (*data.shape[:axis], *data.shape[axis + 1 :])
-    found = Data(position, data.axes, shape)
-    return Truth((), shape, found) if isinstance(values[0], Truth) else found
+    is_one = len(body.operations) == 2 and set(first.operands) == names and body.operations[1].operands == first.results
+    kind = _COMBINERS.get(first.name)
+    if not is_one or kind is None:
+        raise UnsupportedOperator("a fold whose combiner is no sum, product, maximum or minimum is not read")
+    return kind
 
 
 @MEANINGS.enter("tt.dot")

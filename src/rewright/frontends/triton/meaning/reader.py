@@ -192,7 +192,7 @@ class Reader:
             self.active, self.guard = before
 
 
-_ENDS = frozenset({"tt.return", "scf.yield", "tt.reduce.return"})
+_ENDS = frozenset({"tt.return", "scf.yield", "tt.reduce.return", "tt.scan.return"})
 
 
 def read_kernel(
