@@ -26,7 +26,7 @@ PAIRS_PIP := $(PAIRS)/bin/python -m pip --disable-pip-version-check --quiet inst
 PIP := PIP_CONSTRAINT=$(CONSTRAINTS) $(BIN)/python -m pip --disable-pip-version-check --quiet install
 WORKERS ?= 2
 
-.PHONY: compare dist try-dist fresh rooms trusted lines help demo test check lint types floors unit long coverage slow docs zoo pairs bugs history conformance mutants mutants-checker hunt forged-optimize forged-proofs conformance-jax breadth bench-refine bench-refutations bench-captured bench-meshes bench-depth bench-optimize calls bench-whole bench-rules bench-ir clean bench-env bench-robust forged-env bench-agents ray gpu-passes enzyme browser figures
+.PHONY: compare dist try-dist fresh rooms trusted lines help demo test check lint types floors unit long coverage slow docs zoo pairs bugs history conformance mutants mutants-checker mutants-kernel kernels hunt forged-optimize forged-proofs conformance-jax breadth bench-refine bench-refutations bench-captured bench-meshes bench-depth bench-optimize calls bench-whole bench-rules bench-ir clean bench-env bench-robust forged-env bench-agents ray gpu-passes enzyme browser figures
 
 help:
 	@echo "make demo          a Llama over eight ranks proved equal to the original, and a broken one refuted"
@@ -46,6 +46,8 @@ help:
 	@echo "make pairs         models of vLLM, torchtitan and timm against those of Transformers, and with fields changed"
 	@echo "make mutants       injected bugs and how many are refuted, as a table"
 	@echo "make mutants-checker  every check of the checker of proofs, and the test that fails without it"
+	@echo "make mutants-kernel wrong Triton kernels: refuted, equal, unknown, or wrongly proved"
+	@echo "make kernels       kernels of liger-kernel as released, against plain PyTorch"
 	@echo "make history       public bugs of distributed programs: refuted as they were, at which line, and proved as they are now"
 	@echo "make bugs          public bug reports on implementations of models: the right pair, the wrong one, where it is wrong"
 	@echo "make conformance   every sample of PyTorch's own operator database, captured and against eager, into docs; hours"
@@ -214,6 +216,13 @@ KEPT_SAMPLES := $(if $(KEPT),--keep $(KEPT))
 
 conformance: $(VENV)/.dev
 	@$(BIN)/python -m bench.conformance --write docs/reference/conformance.md $(KEPT_SAMPLES)
+
+mutants-kernel: $(VENV)/.dev
+	@$(BIN)/python -m bench.kernel
+
+kernels: $(PAIRS)/.run
+	$(PAIRS_PIP) --no-deps liger-kernel==0.8.5 triton==3.9.0
+	@$(PAIRS)/bin/python -m bench.kernel.packages
 
 hunt: $(VENV)/.dev
 	@$(BIN)/python -m bench.hunt

@@ -15,7 +15,7 @@ from rewright.ir.dims import Dim, at_most, ceil_quotient
 from rewright.ir.errors import UnsupportedOperator
 from rewright.ir.operator import Operator
 from rewright.ir.types import DType
-from rewright.terms.index import Index, quotient, remainder
+from rewright.terms.index import Index, Quotient, quotient, remainder
 
 if TYPE_CHECKING:
     from rewright.frontends.triton.meaning.reader import Reader
@@ -105,6 +105,9 @@ def division(reader: Reader, op: Operation) -> Value:
     """Quotients and remainders; of what is not negative, by a size, all roundings are floors."""
     name = op.name.removeprefix("arith.")
     left, right = reader.operands(op)
+    parted = _parted(reader, name, left, right)
+    if parted is not None:
+        return parted
     if name in ("divsi", "remsi") and isinstance(left, Whole) and left.index.as_size() is None:
         found = _of_instances(reader, name, left, right)
         if found is not None:
@@ -125,6 +128,22 @@ def division(reader: Reader, op: Operation) -> Value:
     if name not in ("divsi", "remsi"):
         raise UnsupportedOperator(f"{op.name} of numbers that may be negative, or by what is no size, is not read")
     return on_data(reader, _DATA[name](), left, right)
+
+
+def _parted(reader: Reader, name: str, left: Value, right: Value) -> Whole | None:
+    """The quotient or remainder of ``size * outer + inner`` where the inner part is below the size; None elsewhere."""
+    if not isinstance(left, Whole) or not isinstance(right, Whole) or name not in ("divsi", "remsi", "floordivsi"):
+        return None
+    size = right.index.as_size()
+    if size is None or not at_most(1, size):
+        return None
+    outer = quotient(left.index, size)
+    inside = [(atom, c) for atom, c in outer.terms if isinstance(atom, Quotient)]
+    outer = Index(outer.constant, tuple(term for term in outer.terms if term not in inside))
+    inner = left.index - outer * size
+    if not (reader.implies(inner) and reader.implies(Index(size - 1) - inner) and reader.implies(outer)):
+        return None
+    return replace(left, index=inner if name == "remsi" else outer)
 
 
 def _floor(numerator: Index, divisor: Dim) -> Index:

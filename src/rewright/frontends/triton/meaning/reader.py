@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -23,7 +23,7 @@ from rewright.frontends.triton.meaning.table import MEANINGS
 from rewright.frontends.triton.meaning.values import Address, Data, Shape, Truth, Value, Whole
 from rewright.frontends.triton.meaning.writer import Writer
 from rewright.frontends.triton.text import Block, Function, Kind, Location, Module, Operation, all_operations
-from rewright.ir.dims import Dim
+from rewright.ir.dims import Dim, SizeExpr, divide
 from rewright.ir.errors import UnsupportedOperator
 from rewright.ir.types import DType, SourceSpan
 from rewright.ops.reference.simplifying import SimplifyingBuilder
@@ -80,6 +80,8 @@ class Reader:
         self.assumptions: dict[str, None] = {}
         self.grid: tuple[Dim, ...] = (1, 1, 1)
         self.instances = Instances((), ())
+        self.ids: dict[str, Index] = {}
+        """Program ids by axis of the grid."""
         self.log2e: float | None = None
         """The number that stands for log2(e), where the kernel has one."""
         self.unfit: set[int] = set()
@@ -210,12 +212,13 @@ def read_kernel(
     """
     reader = Reader(builder, module, Ranges(conditions))
     reader.grid = (*grid, *(1,) * (3 - len(grid)))
-    for axis, size in zip(GRID, reader.grid, strict=True):
-        if size != 1:
-            reader.writer.axes[f"program_{axis}"] = size
-    names = [f"program_{axis}" for axis in GRID]
-    reader.instances = Instances(reader.grid, names)
     kernel: Function = module.kernel
+    divisors = divisors_of_ids(kernel, arguments)
+    counted: list[tuple[str, Dim]] = []
+    for axis, size in zip(GRID, reader.grid, strict=True):
+        counted += _axes_of(reader, axis, size, divisors.get(axis, ()))
+    reader.writer.axes.update((name, size) for name, size in counted if size != 1)
+    reader.instances = Instances([size for _, size in counted], [name for name, _ in counted])
     constants = [op for op in all_operations(kernel.body) if op.name == "arith.constant"]
     given = [float(np.float32(value)) for value in arguments.values() if isinstance(value, float)]
     reader.log2e = floats.named_log2e([*given, *(n for n in map(floats.literal, constants) if n is not None)])
@@ -229,6 +232,38 @@ def read_kernel(
         lines = ", ".join(map(str, sorted(reader.unfit)))
         reader.assumptions[f"integers of 32 bits do not overflow in {kernel.name} (lines {lines})"] = None
     return reader
+
+
+def _axes_of(reader: Reader, axis: str, size: Dim, divisors: Iterable[Dim]) -> list[tuple[str, Dim]]:
+    """The axes of instances along an axis of the grid: two, where ids are parted in quotients and remainders."""
+    name = f"program_{axis}"
+    for divisor in divisors:
+        count = divide(size, divisor)
+        if count is not None and count != 1 and divisor != 1:
+            inner = f"{name}_within"
+            reader.ids[axis] = variable(name) * divisor + variable(inner)
+            return [(name, count), (inner, divisor)]
+    reader.ids[axis] = Index(0) if size == 1 else variable(name)
+    return [(name, size)]
+
+
+def divisors_of_ids(kernel: Function, arguments: Mapping[str, Argument]) -> dict[str, list[Dim]]:
+    """By axis of the grid the sizes by which a kernel divides program ids."""
+    ids: dict[str, str] = {}
+    sizes = {name: value for name, value in arguments.items() if isinstance(value, int | SizeExpr)}
+    found: dict[str, list[Dim]] = {}
+    for op in all_operations(kernel.body):
+        if op.name == "tt.get_program_id":
+            ids[op.results[0]] = op.words[0]
+        elif op.name in ("arith.extsi", "arith.trunci") and op.operands[0] in ids:
+            ids[op.results[0]] = ids[op.operands[0]]
+        elif op.name in ("arith.extsi", "arith.trunci") and op.operands[0] in sizes:
+            sizes[op.results[0]] = sizes[op.operands[0]]
+        elif op.name == "arith.constant" and not op.types[0].shape and op.words[0].isdecimal():
+            sizes[op.results[0]] = int(op.words[0])
+        elif op.name in ("arith.divsi", "arith.remsi") and op.operands[0] in ids and op.operands[1] in sizes:
+            found.setdefault(ids[op.operands[0]], []).append(sizes[op.operands[1]])
+    return found
 
 
 def _argument(reader: Reader, name: str, kind: Kind, value: Argument) -> Value:
@@ -251,8 +286,7 @@ def _argument(reader: Reader, name: str, kind: Kind, value: Argument) -> Value:
 @MEANINGS.enter("tt.get_program_id")
 def instance(reader: Reader, op: Operation) -> Value:
     """The number of an instance along an axis of the grid."""
-    name = f"program_{op.words[0]}"
-    return Whole(variable(name) if name in reader.sizes else Index(0), (), DType.I32)
+    return Whole(reader.ids[op.words[0]], (), DType.I32)
 
 
 @MEANINGS.enter("tt.get_num_programs")
