@@ -20,8 +20,8 @@ from rewright.ir.errors import CaptureError
 
 NAME = "rewright.launch.default"
 _SCHEMA = (
-    "launch(str ttir, str kinds, Tensor[] tensors, SymInt[] strides, SymInt[] sizes, float[] numbers, SymInt[] grid,"
-    " int[] written) -> Tensor[]"
+    "launch(str ttir, str kinds, Tensor[] tensors, int[] memories, SymInt[] strides, SymInt[] sizes, float[] numbers,"
+    " SymInt[] grid, int[] written) -> Tensor[]"
 )
 _library: Any = torch.library.Library("rewright", "FRAGMENT")
 _library.define(_SCHEMA)
@@ -29,7 +29,15 @@ _library.define(_SCHEMA)
 
 @torch.library.impl(_library, "launch", "Meta")
 def _launch(
-    ttir: str, kinds: str, tensors: list[Any], strides: Any, sizes: Any, numbers: Any, grid: Any, written: list[int]
+    ttir: str,
+    kinds: str,
+    tensors: list[Any],
+    memories: list[int],
+    strides: Any,
+    sizes: Any,
+    numbers: Any,
+    grid: Any,
+    written: list[int],
 ) -> list[torch.Tensor]:
     return [torch.empty_like(tensors[n], memory_format=torch.contiguous_format) for n in written]
 
@@ -92,11 +100,17 @@ def launch(ttir: str, arguments: Mapping[str, Any], grid: Sequence[Any]) -> None
     given = [arguments[name] for name in names]
     kinds, tensors, strides, sizes, numbers = "", list[torch.Tensor](), list[Any](), list[Any](), list[float]()
     places: dict[str, int] = {}
+    memories: list[int] = []
+    """For each argument that is a tensor which one it is: one tensor may be given twice."""
     for name, value in zip(names, given, strict=True):
         if isinstance(value, torch.Tensor):
-            places[f"%{name}"] = len(tensors)
-            tensors.append(value)
-            strides += value.stride()
+            known = next((n for n, other in enumerate(tensors) if _is_one(value, other)), None)
+            if known is None:
+                known = len(tensors)
+                tensors.append(value)
+                strides += value.stride()
+            places[f"%{name}"] = known
+            memories.append(known)
             kinds += "t"
         elif isinstance(value, bool | float):
             numbers.append(float(value))
@@ -104,20 +118,33 @@ def launch(ttir: str, arguments: Mapping[str, Any], grid: Sequence[Any]) -> None
         else:
             sizes.append(value)
             kinds += "s"
-    written = sorted(places[name] for name in written_arguments(kernel))
+    written = sorted({places[name] for name in written_arguments(kernel)})
     _refuse_overlaps(tensors, written)
     operator: Any = torch.ops.rewright.launch.default
-    results = operator(ttir, kinds, tensors, strides, sizes, numbers, list(grid), written)
+    results = operator(ttir, kinds, tensors, memories, strides, sizes, numbers, list(grid), written)
     for number, result in zip(written, results, strict=True):
         tensors[number].copy_(result)
 
 
+def _is_one(tensor: torch.Tensor, other: torch.Tensor) -> bool:
+    """Whether two tensors are the same elements at the same places of memory."""
+    if tensor is other:
+        return True
+    if tensor.shape != other.shape or tensor.stride() != other.stride() or tensor.dtype != other.dtype:
+        return False
+    return _memory(tensor) == _memory(other) and tensor.storage_offset() == other.storage_offset()
+
+
+def _memory(tensor: torch.Tensor) -> int:
+    return tensor.untyped_storage()._cdata  # pyright: ignore[reportPrivateUsage]
+
+
 def _refuse_overlaps(tensors: Sequence[torch.Tensor], written: Sequence[int]) -> None:
-    """Raises CaptureError where a tensor that is written shares memory with another argument."""
+    """Raises CaptureError where a tensor that is written shares memory with another one."""
     for number in written:
         for other, tensor in enumerate(tensors):
-            if other != number and tensor.untyped_storage()._cdata == tensors[number].untyped_storage()._cdata:  # pyright: ignore[reportPrivateUsage]
-                raise CaptureError("a kernel writes to memory that two of its arguments share, which is not read")
+            if other != number and _memory(tensor) == _memory(tensors[number]):
+                raise CaptureError("a kernel writes to memory that two of its tensors share in part, which is not read")
 
 
 def written_arguments(kernel: Function) -> set[str]:

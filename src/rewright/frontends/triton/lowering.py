@@ -20,6 +20,7 @@ def launch(
     ttir: str,
     kinds: str,
     tensors: Sequence[Value],
+    memories: Sequence[int],
     strides: Sequence[Dim],
     sizes: Sequence[Dim],
     numbers: Sequence[float],
@@ -32,7 +33,8 @@ def launch(
     from rewright.frontends.triton.text import parse_module
 
     module = parse_module(ttir)
-    left = {"t": iter(_tensors(tensors, strides)), "s": iter(sizes), "n": iter(numbers)}
+    own = _tensors(tensors, strides)
+    left = {"t": iter([own[n] for n in memories]), "s": iter(sizes), "n": iter(numbers)}
     left["b"] = iter([])
     names = [name for name, _ in module.kernel.body.arguments]
     arguments: dict[str, Argument] = {}
@@ -42,8 +44,8 @@ def launch(
     reader = read_kernel(c.b, module, arguments, grid)
     for text in reader.assumptions:
         c.assume(text)
-    own = [name for name, kind in zip(names, kinds, strict=True) if kind == "t"]
-    return [reader.memories[own[number]].position for number in written]
+    places = [name for name, kind in zip(names, kinds, strict=True) if kind == "t"]
+    return [reader.memories[places[memories.index(number)]].position for number in written]
 
 
 def _tensors(tensors: Sequence[Value], strides: Sequence[Dim]) -> list[Tensor]:
@@ -51,7 +53,7 @@ def _tensors(tensors: Sequence[Value], strides: Sequence[Dim]) -> list[Tensor]:
 
     found: list[Tensor] = []
     place = 0
-    for tensor in tensors:
-        found.append(Tensor(tensor.position, tuple(strides[place : place + tensor.rank])))
+    for number, tensor in enumerate(tensors):
+        found.append(Tensor(tensor.position, tuple(strides[place : place + tensor.rank]), number))
         place += tensor.rank
     return found

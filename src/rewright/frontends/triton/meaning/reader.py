@@ -51,6 +51,8 @@ class Tensor:
 
     position: int
     strides: tuple[Dim, ...]
+    memory: int | None = None
+    """Arguments of one number are one tensor."""
 
 
 Argument = Tensor | Dim | float | bool
@@ -74,6 +76,8 @@ class Reader:
         self.guard: Data | None = None
         """The same for conditions on data."""
         self.memories: dict[str, Memory] = {}
+        self.tensors: dict[int, Memory] = {}
+        """The memory of tensors that are given more than once."""
         self.access = Accesses(self.writer, ranges, self.memories)
         self.is_trial = False
         """Whether only the steps of symbols are asked for: loads read anything, and stores write nothing."""
@@ -227,7 +231,7 @@ def read_kernel(
     reader.run(kernel.body)
     accesses = [a for memory in reader.memories.values() for a in (*memory.loads, *memory.stores)]
     reader.instances.refuse_others(index for access in accesses for index in (*access.places, *access.mask))
-    refuse_races(reader.ranges, reader.memories.values())
+    refuse_races(reader.ranges, {id(memory): memory for memory in reader.memories.values()}.values())
     if reader.unfit:
         lines = ", ".join(map(str, sorted(reader.unfit)))
         reader.assumptions[f"integers of 32 bits do not overflow in {kernel.name} (lines {lines})"] = None
@@ -269,7 +273,9 @@ def divisors_of_ids(kernel: Function, arguments: Mapping[str, Argument]) -> dict
 def _argument(reader: Reader, name: str, kind: Kind, value: Argument) -> Value:
     if isinstance(value, Tensor):
         sizes = reader.writer.b.type(value.position).shape
-        reader.memories[name] = Memory(name.lstrip("%"), value.position, sizes, value.strides)
+        made = Memory(name.lstrip("%"), value.position, sizes, value.strides)
+        known = None if value.memory is None else reader.tensors.setdefault(value.memory, made)
+        reader.memories[name] = known or made
         return Address(name, Index(0), ())
     if kind.element == "i1":
         return reader.truth(bool(value), ())
