@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from importlib import metadata
 from typing import Any
 
@@ -82,7 +83,7 @@ def rows() -> Iterator[Row]:
     )
     yield Row(
         "layer_norm_forward",
-        lambda x, w, b: F.layer_norm(x, (x.shape[-1],), w, b, 1e-5),
+        _layer_norm,
         lambda x, w, b: layer.layer_norm_forward(x, w, b, 1e-5)[0],
         (x, w, b),
         ("x",),
@@ -105,14 +106,14 @@ def rows() -> Iterator[Row]:
     )
     yield Row(
         "geglu_forward",
-        lambda a, b: F.gelu(a, approximate="tanh") * b,
+        _gated,
         lambda a, b: gelu.geglu_forward(a, b)[2],
         (x, x + 1),
         ("a", "b"),
     )
     yield Row(
         "geglu_backward",
-        gradient(lambda a, b: F.gelu(a, approximate="tanh") * b, 2),
+        gradient(_gated, 2),
         lambda a, b, g: gelu.geglu_backward(a.clone(), b.clone(), g),
         (x, x + 1, x + 2),
     )
@@ -149,6 +150,22 @@ def rows() -> Iterator[Row]:
         lambda q, k, c, s: ops("rope").rope_forward(q, k, c, s)[:2],
         (normal(2, 4, 8, 16), normal(2, 2, 8, 16), _twice(normal(1, 8, 8)), _twice(normal(1, 8, 8) + 1)),
     )
+    functions = {
+        "LigerRMSNormFunction": (rms, lambda f, x, w: f(x, w, 1e-6, 0.0, "llama", False), "rms_norm", 2),
+        "LigerLayerNormFunction": (_layer_norm, lambda f, x, w, b: f(x, w, b, 1e-5), "layer_norm", 3),
+        "LigerSiLUMulFunction": (lambda a, b: F.silu(a) * b, lambda f, a, b: f(a, b), "swiglu", 2),
+        "LigerGELUMulFunction": (_gated, lambda f, a, b: f(a, b), "geglu", 2),
+        "LigerSoftmaxFunction": (lambda x: torch.softmax(x, -1), lambda f, x: f(x), "softmax", 1),
+    }
+    for name, (reference, call, module, count) in functions.items():
+        apply = getattr(ops(module), name).apply
+        given = (x, x + 1) if module in ("swiglu", "geglu") else (x, w, b)[:count]
+        yield Row(
+            f"{name}, gradients",
+            gradient(reference, count),
+            gradient(partial(call, apply), count),
+            (*given, normal(ROWS, COLUMNS) + 2),
+        )
     yield Row(
         "tv_distance_forward",
         lambda p, q: 0.5 * (p - q).abs().sum() / p.shape[0],
@@ -170,6 +187,14 @@ def rows() -> Iterator[Row]:
         lambda p, q: ops("kl_div").kldiv_forward_triton(p, q, False, "batchmean", 1e-10),
         (torch.log_softmax(x, -1), torch.softmax(x, -1)),
     )
+
+
+def _layer_norm(x: Tensor, w: Tensor, b: Tensor) -> Tensor:
+    return F.layer_norm(x, (x.shape[-1],), w, b, 1e-5)
+
+
+def _gated(a: Tensor, b: Tensor) -> Tensor:
+    return F.gelu(a, approximate="tanh") * b
 
 
 def _twice(x: Tensor) -> Tensor:
