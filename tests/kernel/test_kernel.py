@@ -20,7 +20,7 @@ def test_a_kernel_is_its_reference(name: str) -> None:
     found = rw.kernel(reference.function, getattr(programs, name), reference.args, dynamic=reference.dynamic)
 
     assert found.status == "proved" and found.evidence.value == "proved", found.reason
-    assert found.runs > 2
+    assert found.runs > 0
 
 
 def test_sizes_that_are_numbers_need_no_condition_on_offsets() -> None:

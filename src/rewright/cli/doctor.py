@@ -45,6 +45,7 @@ USES = (
     Use("demo", ("torch", "transformers")),
     Use("optimize, on the CPU", ("torch",), needs_compiler=True),
     Use("optimize, on a GPU", ("torch", "triton"), needs_gpu=True),
+    Use("kernel", ("torch", "triton")),
     Use("env", ("jax", "jaxlib", "gymnasium")),
     Use("env passes --target", ("jax", "jaxlib", "jax-cuda12-pjrt")),
     Use("env patterns", ("jax", "jaxlib", "enzyme-ad")),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import warnings
 from collections.abc import Mapping
 from importlib import import_module
@@ -57,9 +58,15 @@ def _compiled(source: Any, backend: Any, target: Any, options: Any) -> str:
     context = ir.context()
     ir.load_dialects(context)
     backend.load_dialects(context)
-    module = source.make_ir(
-        target, options, backend.get_codegen_implementation(options), backend.get_module_map(), context
-    )
+    given = {
+        "target": target,
+        "options": options,
+        "codegen_fns": backend.get_codegen_implementation(options),
+        "module_map": backend.get_module_map(),
+        "context": context,
+    }
+    wanted = inspect.signature(source.make_ir).parameters  # of which older versions have fewer
+    module = source.make_ir(**{name: value for name, value in given.items() if name in wanted})
     stages: dict[str, Any] = {}
     backend.add_stages(stages, options, source.language)
     return str(stages["ttir"](module, {}))
