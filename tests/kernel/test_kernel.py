@@ -64,12 +64,17 @@ def test_a_wrong_kernel_is_refuted(name: str, wrong: str, text: str) -> None:
         (wrong.doubled, "again", (64,)),
         (wrong.total, "unsaid", (50,)),
         (wrong.start_reference, "start", (50,)),
+        (wrong.total, "filled", (50,)),
     ],
 )
 def test_what_a_careless_reading_would_prove(reference: Any, name: str, shape: tuple[int, ...]) -> None:
     found = rw.kernel(reference, getattr(wrong, name), (normal(*shape),))
 
     assert found.status == "refuted", found.reason
+
+
+def test_what_fills_a_tile_may_be_computed() -> None:
+    assert rw.kernel(wrong.filled_reference, wrong.filled, (normal(50),)).status == "proved"
 
 
 def last_row(x: Any) -> Any:

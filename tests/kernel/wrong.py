@@ -130,3 +130,21 @@ def start(x: Tensor) -> Tensor:
 
 def start_reference(x: Tensor) -> Tensor:
     return torch.exp(x).sum() + 1
+
+
+@triton.jit
+def filled_kernel(x, out, n, BLOCK: tl.constexpr):
+    """What stands for elements that are not there is computed, and added up."""
+    place = tl.arange(0, BLOCK)
+    first = tl.load(x)
+    tl.store(out, tl.sum(tl.load(x + place, mask=place < n, other=first)))
+
+
+def filled(x: Tensor) -> Tensor:
+    out = torch.empty(())
+    filled_kernel[(1,)](x, out, x.numel(), BLOCK=64)
+    return out
+
+
+def filled_reference(x: Tensor) -> Tensor:
+    return x.sum() + (64 - x.numel()) * x[0]

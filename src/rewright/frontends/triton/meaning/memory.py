@@ -118,10 +118,10 @@ class Accesses:
             tensor = rb.reshape(self._w.b, tensor, shape)
         inside = self._inside(places, shape)
         always = mask.data is None and self._ranges.holds(sizes, active, mask.parts)
-        exact = always or (
-            other is not None and mask.data is None and self._ranges.holds(sizes, (*active, *inside), mask.parts)
-        )
-        filling = self._filling(other, exact)
+        uniform = None if other is None else self._w.b.uniform(other.position)
+        fills = uniform is not None and mask.data is None
+        exact = always or (fills and self._ranges.holds(sizes, (*active, *inside), mask.parts))
+        filling = uniform if exact and uniform is not None else 0
         kind = self._w.b.type(tensor).dtype
         rows = self._rows(tensor, places, shape, block, filling)
         if rows is not None:
@@ -312,11 +312,6 @@ class Accesses:
         raise UnsupportedOperator(
             f"may be out of the bounds of {memory.name}: it is not shown that {address.index} is in"
         )
-
-    def _filling(self, other: Data | None, exact: bool) -> float | int | bool:
-        """What stands outside of the tensor: what a load gives there, where the tensor's end alone decides."""
-        value = None if other is None or not exact else self._w.b.uniform(other.position)
-        return 0 if value is None else value
 
     def _view(
         self,
