@@ -18,17 +18,19 @@ import numpy as np
 import torch
 from torch.utils._pytree import tree_flatten
 
+from rewright.analysis.evenness import number_of
 from rewright.equiv import Equivalence, equiv
 from rewright.frontends.torch.capture import capture
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph, Node
 from rewright.kernel.running import Run, draws, run_beside
-from rewright.ops import Constant, DType, Input
+from rewright.ops import Compare, Constant, DType, Input, splat
 from rewright.packages import missing
 from rewright.refine.verdict import Counterexample, Evidence, Finding
 from rewright.terms.claim import Claim
 from rewright.terms.normal.prove import prove
 
+Inputs = Sequence[tuple[Sequence[Any], Mapping[str, Any]]]
 _SECONDS = 10.0
 """How long kernels are run beside their reference."""
 
@@ -79,7 +81,8 @@ def kernel(
     parameters = _parameters(reference)
     left = with_rounded_constants(capture(reference, args, given, dynamic=sizes or None))
     right, why = _read(launcher, args, given, _renamed(sizes, parameters, _parameters(launcher)))
-    run = _run(reference, launcher, args, given, parameters, sizes)
+    inputs = draws(args, given, parameters, sizes, special=_compared_with(left))
+    run = _run(reference, launcher, inputs)
     if right is None:
         return _without_proof(run, why)
     right = _with_names(right, left)
@@ -137,19 +140,24 @@ def _with_names(graph: Graph, other: Graph) -> Graph:
     return replace(graph, nodes=tuple(nodes), inputs=inputs)
 
 
-def _run(
-    reference: Callable[..., Any],
-    launcher: Callable[..., Any],
-    args: Sequence[Any],
-    kwargs: Mapping[str, Any],
-    parameters: Sequence[str],
-    dynamic: Mapping[str, Mapping[int, str]],
-) -> Run | None:
+def _compared_with(graph: Graph) -> list[int]:
+    """The integers with which a program compares what it is given, such as the label that does not count."""
+    found: dict[int, None] = {}
+    for node in graph.nodes:
+        for position in node.operands if isinstance(node.op, Compare) else ():
+            source = number_of(graph, position)
+            value = None if source is None else splat(graph.nodes[source].op)
+            if isinstance(value, int) and not isinstance(value, bool) and value not in (0, 1):
+                found[value] = None
+    return list(found)
+
+
+def _run(reference: Callable[..., Any], launcher: Callable[..., Any], inputs: Inputs) -> Run | None:
     """Both programs on numbers; None where the arguments have none."""
-    tensors = [x for x in tree_flatten((args, dict(kwargs)))[0] if isinstance(x, torch.Tensor)]
+    tensors = [x for x in tree_flatten(inputs[0])[0] if isinstance(x, torch.Tensor)]
     if any(type(x) is not torch.Tensor or x.device.type != "cpu" for x in tensors):
         return None
-    return run_beside(reference, launcher, draws(args, kwargs, parameters, dynamic), _SECONDS)
+    return run_beside(reference, launcher, inputs, _SECONDS)
 
 
 def _by_normal_forms(left: Graph, right: Graph, verdict: Equivalence, budget: float | None) -> Equivalence:
