@@ -151,7 +151,9 @@ class Optimized:
         is_exported = torch.compiler.is_exporting()
         if self.original is not None and (is_exported or self.runs != OURS):
             return self.original(*args, **kwargs)
-        return _untraced(self, args, kwargs)
+        from rewright.optimize.calls.untraced import call  # not above: it needs Dynamo, which is there by now
+
+        return call(self, args, kwargs)
 
     def _by_peer(self, inputs: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
         """A graph as it was fastest without kernels, where it is defined and its inputs are there."""
@@ -229,14 +231,6 @@ def _runs_once(graph: Graph) -> str:
     """A call of a program that must not be run more often than the program runs it; empty where there is none."""
     calls = (not_repeatable(node.op) for node in graph.nodes if isinstance(node.op, CustomCall))
     return next(filter(None, calls), "")
-
-
-def _call(found: Optimized, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-    return found(*args, **kwargs)
-
-
-_outside: Any = torch.compiler
-_untraced = _outside.disable(_call, reason="kernels are not traced; optimize(...).register(name) gives an operator")
 
 
 def optimize(
