@@ -18,6 +18,7 @@ from rewright.frontends.torch.fakes import Dynamic
 from rewright.frontends.torch.lower.foreign import not_repeatable
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
+from rewright.ir.memory import make_what_stays
 from rewright.ir.sizes import size_symbols, with_sizes
 from rewright.ops import CustomCall
 from rewright.optimize.calls.ambient import without_gradients
@@ -338,23 +339,18 @@ class Request:
         return found
 
     def _optimize(self, found: Optimized, dynamic: Dynamic | None) -> None:
-        started = time.process_time()
-        found.device = targets.device_of(self.target, self.tensors)
-        whole = self._captured(found, dynamic)
-        captured = without_assertions(whole)
-        found.graph, found.captured = prepare_graph(captured), captured
-        is_flexible = bool(size_symbols(captured))
-        found.domain = SizedDomain(whole) if is_flexible else Domain.of(whole)
-        found.seconds["capture"] = time.process_time() - started
-        hints = self._sizes(captured, found.calls) if is_flexible else {}
-        about = tuple((name, size.bit_length()) for name, size in hints.items())  # what is fastest depends on it
-        options = (self.allow, self.budget, self.verify, self.peers, self.times is not None, about)
-        is_kept = self.remember and self.target == "cpu"
-        key = key_of(whole, self.target, options) if is_kept else ""
-        once = _runs_once(captured)
-        verify = self.verify and not once
-        if key and (entry := recall(key)) is not None and _restore(found, entry, captured, hints, verify):
-            return
+        with make_what_stays():  # fake tensors load Dynamo
+            whole, captured = self._prepared(found, dynamic)
+            is_flexible = bool(size_symbols(captured))
+            hints = self._sizes(captured, found.calls) if is_flexible else {}
+            about = tuple((name, size.bit_length()) for name, size in hints.items())  # what is fastest depends on it
+            options = (self.allow, self.budget, self.verify, self.peers, self.times is not None, about)
+            is_kept = self.remember and self.target == "cpu"
+            key = key_of(whole, self.target, options) if is_kept else ""
+            once = _runs_once(captured)
+            verify = self.verify and not once
+            if key and (entry := recall(key)) is not None and _restore(found, entry, captured, hints, verify):
+                return
         from rewright.optimize import making
         from rewright.optimize.sizes import making as sizes  # and so the planner, and the prover
 
@@ -377,6 +373,17 @@ class Request:
             keep_note(f"{key}-refused", found.reason)
         elif key and found.runner is not None and (found.floor is not None or once or not self.peers):
             keep(key, found)  # what was not timed now may be timed later
+
+    def _prepared(self, found: Optimized, dynamic: Dynamic | None) -> tuple[Graph, Graph]:
+        """The program as a graph, and without what it asserts."""
+        started = time.process_time()
+        found.device = targets.device_of(self.target, self.tensors)
+        whole = self._captured(found, dynamic)
+        captured = without_assertions(whole)
+        found.graph, found.captured = prepare_graph(captured), captured
+        found.domain = SizedDomain(whole) if size_symbols(captured) else Domain.of(whole)
+        found.seconds["capture"] = time.process_time() - started
+        return whole, captured
 
     def _captured(self, found: Optimized, dynamic: Dynamic | None) -> Graph:
         """The program as a graph, perhaps with symbols for sizes."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
 
 from rewright.ir.dims import at_most
 from rewright.ir.graph import Graph
@@ -55,7 +56,8 @@ from rewright.optimize.printing.statements import (
     total,
     whole,
 )
-from rewright.optimize.scalars.expressions import Table
+from rewright.optimize.scalars.expressions import Expression, Table
+from rewright.optimize.scalars.ranges import narrowed
 
 SHORT = 128
 """Elements of a lane that are one tile, which saves the work between two tiles."""
@@ -188,15 +190,29 @@ def _cases(
 ) -> tuple[Statement, ...]:
     """The work of a tile: simpler where the values of conditions are known in all of it."""
     tests = [((one,), work) for one, work in found.special] + ([found.plain] if found.plain else [])
-    cases: list[tuple[Scalar, Work]] = []
+    cases: list[tuple[Scalar, tuple[Statement, ...]]] = []
     for test, work in tests:
         condition = simpler(k, tile, sweep, test, found.taken[test])
-        cases += [] if condition is None else [(condition, work)]
-    bodies = [lowered_tile(k, sweep, work, lanes, left) for _, work in cases]
+        if condition is not None:
+            with _known(k, sweep, [(found.conditions[n], holds) for n, holds in test]):
+                cases.append((condition, lowered_tile(k, sweep, work, lanes, left)))
     statements = lowered_tile(k, sweep, found.mixed, lanes, left)
-    for (condition, _), body in zip(reversed(cases), reversed(bodies), strict=True):
+    for condition, body in reversed(cases):
         statements = (If(condition, body, statements),)
     return statements
+
+
+@contextmanager
+def _known(k: Context, sweep: Sweep, tests: Sequence[tuple[Expression, bool]]) -> Generator[None]:
+    """Meanwhile the lane ends where conditions have their values: what is read of one of two caches is in range."""
+    lane = sweep.lane.name
+    whole_lane = k.ranges[lane]
+    for condition, holds in tests:
+        place = condition.arguments[0].index if condition.op == "at_least_zero" else None
+        if place is not None and [str(atom) for atom, _ in place.terms] == [lane]:
+            k.ranges[lane] = narrowed(k.ranges[lane], place.terms[0][1], place.constant, holds)
+    yield
+    k.ranges[lane] = whole_lane
 
 
 def _stop(k: Context, tile: Scope, sweep: Sweep) -> None:
