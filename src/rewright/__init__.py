@@ -41,10 +41,7 @@ _HOMES = {
 def __getattr__(name: str) -> object:
     if name not in _HOMES:
         raise AttributeError(f"module 'rewright' has no attribute {name!r}")
-    from rewright.ir.memory import make_what_stays
-
-    with make_what_stays():  # a thousand modules, and no garbage
-        return getattr(import_module(_HOMES[name]), name)
+    return getattr(import_module(_HOMES[name]), name)
 
 
 def __dir__() -> list[str]:

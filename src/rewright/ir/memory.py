@@ -19,18 +19,3 @@ def pause_garbage_collection() -> Generator[None]:
             # What is new is looked at now. Else so much of it would have all that there is looked at, at once.
             gc.collect(0)
             gc.enable()
-
-
-@contextmanager
-def make_what_stays() -> Generator[None]:
-    """Do not look for cycles meanwhile, and take what is new for old: modules are looked at with all else, or never."""
-    collects = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if collects:
-            if not gc.get_freeze_count():  # else somebody keeps objects out of collections
-                gc.freeze()
-                gc.unfreeze()  # which puts them among the oldest
-            gc.enable()

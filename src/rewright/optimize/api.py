@@ -12,19 +12,20 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
-from rewright.certificates import load
+from rewright import certificates
 from rewright.frontends.torch.capture import capture
 from rewright.frontends.torch.fakes import Dynamic
 from rewright.frontends.torch.lower.foreign import not_repeatable
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
-from rewright.ir.memory import make_what_stays
+from rewright.ir.memory import pause_garbage_collection
 from rewright.ir.sizes import size_symbols, with_sizes
 from rewright.ops import CustomCall
 from rewright.optimize.calls.ambient import without_gradients
 from rewright.optimize.calls.dispatch import Calls
 from rewright.optimize.floor.peers import are_read_wrongly, compile_program, given_tensors, graph_by
 from rewright.optimize.floor.timings import OURS, PEERS, Floor, Peer
+from rewright.optimize.loading import DYNAMO, load
 from rewright.optimize.planning.plan import WANT, Plan
 from rewright.optimize.planning.preparing import prepare_graph
 from rewright.optimize.planning.work import Work
@@ -95,7 +96,7 @@ class Optimized:
     def certificate(self) -> Any:
         """The certificate that the plan's graph is the program, where there is one: as a whole, or in pieces."""
         if self.entry is not None and self.entry.certificate.exists():
-            return load(self.entry.certificate)[1]
+            return certificates.load(self.entry.certificate)[1]
         return self.trust.certificate
 
     @property
@@ -339,7 +340,9 @@ class Request:
         return found
 
     def _optimize(self, found: Optimized, dynamic: Dynamic | None) -> None:
-        with make_what_stays():  # fake tensors load Dynamo
+        if self.original is not None:
+            load(DYNAMO)
+        with pause_garbage_collection():
             whole, captured = self._prepared(found, dynamic)
             is_flexible = bool(size_symbols(captured))
             hints = self._sizes(captured, found.calls) if is_flexible else {}
