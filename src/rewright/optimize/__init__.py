@@ -12,6 +12,8 @@ from collections.abc import Mapping, Sequence
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from rewright.optimize.loading import load
+
 if TYPE_CHECKING:
     from rewright.optimize.api import Optimized as Optimized
     from rewright.optimize.api import optimize as optimize
@@ -21,6 +23,7 @@ __all__ = ["Optimized", "optimize"]
 
 def __getattr__(name: str) -> object:
     if name in __all__:
+        load("rewright.optimize.api")
         from rewright.optimize import api
 
         return getattr(api, name)

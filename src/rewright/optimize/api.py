@@ -12,18 +12,20 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
-from rewright.certificates import load
+from rewright import certificates
 from rewright.frontends.torch.capture import capture
 from rewright.frontends.torch.fakes import Dynamic
 from rewright.frontends.torch.lower.foreign import not_repeatable
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
+from rewright.ir.memory import pause_garbage_collection
 from rewright.ir.sizes import size_symbols, with_sizes
 from rewright.ops import CustomCall
 from rewright.optimize.calls.ambient import without_gradients
 from rewright.optimize.calls.dispatch import Calls
 from rewright.optimize.floor.peers import are_read_wrongly, compile_program, given_tensors, graph_by
 from rewright.optimize.floor.timings import OURS, PEERS, Floor, Peer
+from rewright.optimize.loading import DYNAMO, load
 from rewright.optimize.planning.plan import WANT, Plan
 from rewright.optimize.planning.preparing import prepare_graph
 from rewright.optimize.planning.work import Work
@@ -94,7 +96,7 @@ class Optimized:
     def certificate(self) -> Any:
         """The certificate that the plan's graph is the program, where there is one: as a whole, or in pieces."""
         if self.entry is not None and self.entry.certificate.exists():
-            return load(self.entry.certificate)[1]
+            return certificates.load(self.entry.certificate)[1]
         return self.trust.certificate
 
     @property
@@ -151,7 +153,9 @@ class Optimized:
         is_exported = torch.compiler.is_exporting()
         if self.original is not None and (is_exported or self.runs != OURS):
             return self.original(*args, **kwargs)
-        return _untraced(self, args, kwargs)
+        from rewright.optimize.calls.untraced import call  # not above: it needs Dynamo, which is there by now
+
+        return call(self, args, kwargs)
 
     def _by_peer(self, inputs: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
         """A graph as it was fastest without kernels, where it is defined and its inputs are there."""
@@ -229,14 +233,6 @@ def _runs_once(graph: Graph) -> str:
     """A call of a program that must not be run more often than the program runs it; empty where there is none."""
     calls = (not_repeatable(node.op) for node in graph.nodes if isinstance(node.op, CustomCall))
     return next(filter(None, calls), "")
-
-
-def _call(found: Optimized, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-    return found(*args, **kwargs)
-
-
-_outside: Any = torch.compiler
-_untraced = _outside.disable(_call, reason="kernels are not traced; optimize(...).register(name) gives an operator")
 
 
 def optimize(
@@ -344,23 +340,20 @@ class Request:
         return found
 
     def _optimize(self, found: Optimized, dynamic: Dynamic | None) -> None:
-        started = time.process_time()
-        found.device = targets.device_of(self.target, self.tensors)
-        whole = self._captured(found, dynamic)
-        captured = without_assertions(whole)
-        found.graph, found.captured = prepare_graph(captured), captured
-        is_flexible = bool(size_symbols(captured))
-        found.domain = SizedDomain(whole) if is_flexible else Domain.of(whole)
-        found.seconds["capture"] = time.process_time() - started
-        hints = self._sizes(captured, found.calls) if is_flexible else {}
-        about = tuple((name, size.bit_length()) for name, size in hints.items())  # what is fastest depends on it
-        options = (self.allow, self.budget, self.verify, self.peers, self.times is not None, about)
-        is_kept = self.remember and self.target == "cpu"
-        key = key_of(whole, self.target, options) if is_kept else ""
-        once = _runs_once(captured)
-        verify = self.verify and not once
-        if key and (entry := recall(key)) is not None and _restore(found, entry, captured, hints, verify):
-            return
+        if self.original is not None:
+            load(DYNAMO)
+        with pause_garbage_collection():
+            whole, captured = self._prepared(found, dynamic)
+            is_flexible = bool(size_symbols(captured))
+            hints = self._sizes(captured, found.calls) if is_flexible else {}
+            about = tuple((name, size.bit_length()) for name, size in hints.items())  # what is fastest depends on it
+            options = (self.allow, self.budget, self.verify, self.peers, self.times is not None, about)
+            is_kept = self.remember and self.target == "cpu"
+            key = key_of(whole, self.target, options) if is_kept else ""
+            once = _runs_once(captured)
+            verify = self.verify and not once
+            if key and (entry := recall(key)) is not None and _restore(found, entry, captured, hints, verify):
+                return
         from rewright.optimize import making
         from rewright.optimize.sizes import making as sizes  # and so the planner, and the prover
 
@@ -383,6 +376,17 @@ class Request:
             keep_note(f"{key}-refused", found.reason)
         elif key and found.runner is not None and (found.floor is not None or once or not self.peers):
             keep(key, found)  # what was not timed now may be timed later
+
+    def _prepared(self, found: Optimized, dynamic: Dynamic | None) -> tuple[Graph, Graph]:
+        """The program as a graph, and without what it asserts."""
+        started = time.process_time()
+        found.device = targets.device_of(self.target, self.tensors)
+        whole = self._captured(found, dynamic)
+        captured = without_assertions(whole)
+        found.graph, found.captured = prepare_graph(captured), captured
+        found.domain = SizedDomain(whole) if size_symbols(captured) else Domain.of(whole)
+        found.seconds["capture"] = time.process_time() - started
+        return whole, captured
 
     def _captured(self, found: Optimized, dynamic: Dynamic | None) -> Graph:
         """The program as a graph, perhaps with symbols for sizes."""

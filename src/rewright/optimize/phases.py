@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from rewright.optimize.kernel import Kernel, Running, Store, Sweep
 from rewright.optimize.online.update import Estimate
-from rewright.optimize.scalars.expressions import Expression, Table, walk
+from rewright.optimize.scalars.expressions import Expression, Table, contains, walk
 from rewright.optimize.scalars.values import Chosen, index_conditions, read_conditions, specialise, vanishes
 
 Test = tuple[tuple[int, bool], ...]
@@ -143,16 +143,26 @@ def _factors_under(table: Table, running: Running, known: Chosen, taken: list[Ex
 
 
 def phases(sweep: Sweep, kernel: Kernel) -> list[list[Running]]:
-    """Reductions of a sweep, those first that need no others of it."""
+    """Reductions of a sweep, those first whose bodies read no others of it.
+
+    Squares of ``x - e`` read the sum that e is an estimate of. That their state grows by the sum of ``x - e`` needs no
+    other loop: it grows by what that was before the tile. So states of a phase are renewed in order.
+    """
     place: dict[int, int] = {}
     found: list[list[Running]] = []
     for running in sweep.running:
-        mine = 1 + max((place[e.number] for e in running.update.depends), default=-1)
+        mine = 1 + max((place[e.number] for e in running.update.depends if _reads(running, e)), default=-1)
         place[running.value.number] = mine
         while len(found) <= mine:
             found.append([])
         found[mine].append(running)
     return found or [[]]
+
+
+def _reads(running: Running, other: Expression) -> bool:
+    """Whether what is reduced is made of another reduction; what starts again compares elements with it."""
+    roots = (running.body,) if running.factors is None else running.factors
+    return running.update.reset is not None or any(contains(root, other) for root in roots)
 
 
 def overlap(

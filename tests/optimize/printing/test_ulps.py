@@ -36,6 +36,14 @@ DOUBLE = {
     "erf": (mpmath.erf, 1.3),
 }
 """Functions to fifty digits, and how many units the float64 one may be off."""
+POWERS = {
+    "power_of_two": ("exp2_(x)", "std::exp2(x)"),
+    **{
+        f"power_of_two_{number}": (f"exp2_(x, {high}f, {low}f)", f"std::exp2(x * ((double){high}f + {low}f))")
+        for number, (high, low) in enumerate([(0.7213475, 9.6298149e-9), (-1.442695, -1.92596e-8), (14426.95, 2e-4)])
+    },
+}
+"""Two to a power, and to a multiple of it by a sum of two numbers."""
 SCAN = """
 static double unit(float f) {{ return std::ldexp(1.0, std::max(std::ilogb(f) - 23, -149)); }}
 static bool is_same(float a, float b) {{ return a != a ? b != b : a == b && std::signbit(a) == std::signbit(b); }}
@@ -71,6 +79,9 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
         mine = str(FUNCTIONS[name].code.cpp).format("x")
         call = f"scan([](float x) {{ return {mine}; }}, [](double x) {{ return {exact}; }}, worst)"
         lines.append(f'extern "C" long {name}_scan(double* worst) {{ return {call}; }}')
+    for name, (mine, exact) in POWERS.items():
+        call = f"scan([](float x) {{ return {mine}; }}, [](double x) {{ return {exact}; }}, worst)"
+        lines.append(f'extern "C" long {name}_scan(double* worst) {{ return {call}; }}')
     lines += [loop(name, "double") for name in DOUBLE] + [loop("power", "float")]
     return build("\n".join(lines), Path(tmp_path_factory.mktemp("kernels")))
 
@@ -92,6 +103,17 @@ def test_single_precision_is_within_its_units(name: str, library: ctypes.CDLL) -
 
     assert wrong == 0
     assert 0.5 <= worst.value <= SINGLE[name][1]
+
+
+@pytest.mark.parametrize("name", POWERS)
+def test_powers_of_two_are_within_their_units(name: str, library: ctypes.CDLL) -> None:
+    """Whatever the exponent is: infinity, zero, below the normal numbers, and NaN of any bits."""
+    worst = ctypes.c_double(0.0)
+
+    wrong = getattr(library, f"{name}_scan")(ctypes.byref(worst))
+
+    assert wrong == 0
+    assert 0.5 <= worst.value <= 1.2
 
 
 @pytest.mark.parametrize("name", DOUBLE)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rewright.optimize.scalars.ranges import decide_sign, joined_digits, simplify_index, span
+from rewright.optimize.scalars.ranges import decide_sign, joined_digits, narrowed, simplify_index, span
 from rewright.terms.index import Index, Quotient, Remainder, Variable, quotient, remainder
 
 X, Y = (Index(0, ((Variable(name), 1),)) for name in "xy")
@@ -68,3 +68,18 @@ def test_a_condition_is_decided_where_it_has_one_value() -> None:
 def test_digits_of_other_numbers_stay_apart() -> None:
     index = quotient(X, 4) * 4 + remainder(Y, 4)
     assert joined_digits(index) == index
+
+
+@pytest.mark.parametrize("holds", [True, False])
+@pytest.mark.parametrize("constant", range(-9, 10))
+@pytest.mark.parametrize("factor", [-3, -1, 0, 1, 2, 5])
+def test_a_span_ends_where_a_condition_has_its_value(factor: int, constant: int, holds: bool) -> None:
+    expected = [x for x in range(-4, 8) if (factor * x + constant >= 0) == holds]
+
+    low, high = narrowed((-4, 7), factor, constant, holds)
+
+    assert isinstance(low, int) and isinstance(high, int)
+    if factor:
+        assert list(range(low, high + 1)) == expected
+    else:
+        assert (low, high) == (-4, 7)

@@ -42,6 +42,20 @@ def span(index: Index, ranges: Mapping[str, Span]) -> Span | None:
     return low, high
 
 
+def narrowed(found: Span, factor: Dim, constant: Dim, holds: bool) -> Span:
+    """What is left of a span of x where ``factor * x + constant >= 0`` holds, or where it does not.
+
+    ``3 * x - 7 >= 0`` leaves 3 to 9 of 0 to 9, and 0 to 2 where it does not hold. Symbols leave all.
+    """
+    low, high = found
+    if not (isinstance(low, int) and isinstance(high, int) and isinstance(factor, int) and isinstance(constant, int)):
+        return found
+    a, b = (factor, constant) if holds else (-factor, -constant - 1)
+    if a > 0:
+        return max(low, -(b // a)), high
+    return (low, min(high, b // -a)) if a < 0 else found
+
+
 def _digit_span(atom: Quotient | Remainder, inner: Span | None) -> Span | None:
     if isinstance(atom, Remainder):
         return 0, atom.divisor - 1

@@ -44,7 +44,12 @@ def conditions(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
     return (x > 2).any(-2), (x > -3).all(-2), (x > 0).sum(-2), (x * 1000).long().sum(-2)
 
 
-PROGRAMS: dict[str, Program] = {f.__name__: f for f in (moments, extrema, weights, conditions)}
+def shares(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    """Columns are side by side; each row has a maximum and a sum, which are read once for all of them."""
+    return (torch.softmax(x, -1).mean(-2),)
+
+
+PROGRAMS: dict[str, Program] = {f.__name__: f for f in (moments, extrema, weights, conditions, shares)}
 SHAPES = [(7, 16), (130, 33), (3, 129), (1, 40), (65, 17), (2, 65, 40), (4, 3, 130), (2, 2, 5, 64)]
 
 
@@ -64,7 +69,7 @@ def test_columns_are_what_they_are_in_float64(name: str, shape: tuple[int, ...])
 def test_ties_infinities_and_no_numbers() -> None:
     x = normal(70, 32).round()
     x[0, 1], x[69, 2], x[:, 3], x[5, 4], x[5, 5] = torch.nan, torch.nan, -torch.inf, torch.inf, -torch.inf
-    for program in (extrema, weights):
+    for program in (extrema, weights, shares):
         for got, own in zip(kernels(program, x)(x), program(x), strict=True):
             torch.testing.assert_close(got, own, equal_nan=True)
 
@@ -95,3 +100,11 @@ def test_rows_that_are_side_by_side_are_the_inner_loop() -> None:
 )
 def test_rows_that_are_not_stay_the_outer_loop(program: Program, shape: tuple[int, int]) -> None:
     assert "cr" not in loops(kernels(program, normal(*shape))).replace("rc", "")
+
+
+def test_what_columns_share_does_not_turn_loops() -> None:
+    """Two tensors of one element a row of x are beside x itself, of which no tile is turned in memory."""
+    found = kernels(shares, normal(300, 200))
+
+    assert found.printed is not None
+    assert not any("across" in source.text for source in found.printed.sources)

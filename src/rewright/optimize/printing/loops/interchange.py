@@ -36,16 +36,20 @@ Group = tuple[Loop | None, list[Statement]]
 
 
 def runs_across(kernel: Kernel) -> bool:
-    """Whether most of what a kernel reads and writes lies in memory with rows side by side, and not lanes."""
+    """Whether most of what a kernel reads and writes lies in memory with rows side by side, and not lanes.
+
+    What has one element for a row, or one for an element of the lane, is read once for many others in either order.
+    """
     if kernel.has_products or kernel.rows is None:
         return False
     across = along = 0
     for sweep in kernel.sweeps:
+        row, lane = kernel.rows.name, sweep.lane.name
         values = [r.body for r in sweep.running] + [s.value for s in sweep.stores]
-        lasts = [e.arguments[-1:] for e in walk(*values) if e.op == "load" and e.tensor >= 0]
-        steps = [_steps(last[0]) for last in lasts if last] + [{s.axes[-1]: 1} for s in sweep.stores if s.axes]
-        across += sum(s.get(kernel.rows.name) == 1 and sweep.lane.name not in s for s in steps)
-        along += sum(s.get(sweep.lane.name) == 1 for s in steps)
+        loads = [e for e in walk(*values) if e.op == "load" and e.tensor >= 0 and {row, lane} <= e.free]
+        steps = [_steps(e.arguments[-1]) for e in loads] + [{s.axes[-1]: 1} for s in sweep.stores if s.axes]
+        across += sum(s.get(row) == 1 and lane not in s for s in steps)
+        along += sum(s.get(lane) == 1 for s in steps)
     return across > along
 
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 
 from rewright.ir.dims import at_most
 from rewright.ir.graph import Graph
 from rewright.ir.sizes import size_symbols
 from rewright.ir.types import DType
-from rewright.optimize.kernel import Kernel, Sweep
-from rewright.optimize.phases import Mask, Variants, Work, variants
+from rewright.optimize.kernel import Kernel, Product, Sweep
+from rewright.optimize.phases import Mask, Variants, variants
 from rewright.optimize.planning.dense import FEW
 from rewright.optimize.printing.arguments import arguments
 from rewright.optimize.printing.loops.context import (
@@ -55,7 +57,9 @@ from rewright.optimize.printing.statements import (
     total,
     whole,
 )
-from rewright.optimize.scalars.expressions import Table
+from rewright.optimize.scalars.expressions import Expression, Table
+from rewright.optimize.scalars.ranges import narrowed
+from rewright.optimize.scalars.values import Chosen, specialise
 
 SHORT = 128
 """Elements of a lane that are one tile, which saves the work between two tiles."""
@@ -188,15 +192,40 @@ def _cases(
 ) -> tuple[Statement, ...]:
     """The work of a tile: simpler where the values of conditions are known in all of it."""
     tests = [((one,), work) for one, work in found.special] + ([found.plain] if found.plain else [])
-    cases: list[tuple[Scalar, Work]] = []
+    cases: list[tuple[Scalar, tuple[Statement, ...]]] = []
     for test, work in tests:
         condition = simpler(k, tile, sweep, test, found.taken[test])
-        cases += [] if condition is None else [(condition, work)]
-    bodies = [lowered_tile(k, sweep, work, lanes, left) for _, work in cases]
+        if condition is not None:
+            known = {found.conditions[n]: holds for n, holds in test}
+            with _known(k, sweep, known):
+                cases.append((condition, lowered_tile(k, _products_under(k, sweep, known), work, lanes, left)))
     statements = lowered_tile(k, sweep, found.mixed, lanes, left)
-    for (condition, _), body in zip(reversed(cases), reversed(bodies), strict=True):
+    for condition, body in reversed(cases):
         statements = (If(condition, body, statements),)
     return statements
+
+
+@contextmanager
+def _known(k: Context, sweep: Sweep, known: Chosen) -> Generator[None]:
+    """Meanwhile the lane ends where conditions have their values: what is read of one of two caches is in range."""
+    lane = sweep.lane.name
+    whole_lane = k.ranges[lane]
+    for condition, holds in known.items():
+        place = condition.arguments[0].index if condition.op == "at_least_zero" else None
+        if place is not None and [str(atom) for atom, _ in place.terms] == [lane]:
+            k.ranges[lane] = narrowed(k.ranges[lane], place.terms[0][1], place.constant, holds)
+    yield
+    k.ranges[lane] = whole_lane
+
+
+def _products_under(k: Context, sweep: Sweep, known: Chosen) -> Sweep:
+    """The sweep where conditions have their values, as far as its products need nothing to be finite for that."""
+    products: list[Product] = []
+    for product in sweep.products:
+        taken: list[Expression] = []
+        right = specialise(k.table, product.right, known, taken)
+        products.append(product if taken else replace(product, right=right))
+    return replace(sweep, products=tuple(products))
 
 
 def _stop(k: Context, tile: Scope, sweep: Sweep) -> None:

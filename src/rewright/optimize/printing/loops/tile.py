@@ -134,7 +134,7 @@ def _run_phases(k: Context, tile: Tile, row: Scope) -> None:
         for running in phase:
             if running.factors is None:
                 renew(k, row, sweep, running)
-    for running in (r for phase in reversed(order) for r in phase):  # what a state grows by is added as it was
+    for running in (r for phase in reversed(order) for r in reversed(phase)):  # what one grows by is added as it was
         if running.factors is not None:
             renew_features(k, row, sweep, running)
 
