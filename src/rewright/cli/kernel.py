@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
@@ -12,6 +13,7 @@ import typer
 from rich.console import Console
 
 from rewright.cli.commands import STATUS, Json, save
+from rewright.cli.outputs import Outputs
 from rewright.cli.programs import check_target
 from rewright.cli.progress import Progress
 from rewright.cli.symbols import Symbolic, parse_symbols
@@ -19,7 +21,7 @@ from rewright.cli.userfile import find_function
 from rewright.frontends.files import save as save_graph
 from rewright.ir.errors import RewrightError
 from rewright.proof.container import check_name
-from rewright.report import document, print_verdict
+from rewright.report import Claim, document, print_verdict
 
 
 def kernel(
@@ -32,6 +34,10 @@ def kernel(
         Path | None, typer.Option(metavar="DIR", help="Write reference.json and kernel.json, which audit reads.")
     ] = None,
     as_json: Json = False,
+    html: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the report as one HTML file.")] = None,
+    junit: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the report as JUnit XML.")] = None,
+    sarif: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the findings as SARIF.")] = None,
+    summary: Annotated[Path | None, typer.Option(metavar="FILE", help="Add the report to it as Markdown.")] = None,
 ) -> int:
     """Prove or refute that Triton kernels compute their reference.
 
@@ -42,6 +48,8 @@ def kernel(
     if certificate is not None:
         check_target(certificate)
         check_name(certificate)
+    outputs = Outputs(html, junit, sarif, summary)
+    outputs.check()
     if programs is not None:
         programs.mkdir(parents=True, exist_ok=True)
     progress = Progress()
@@ -49,8 +57,11 @@ def kernel(
     dynamic: Mapping[str, Mapping[int, str]] = parse_symbols(symbolic or [])
     from rewright.kernel.engine import kernel as run
 
+    started = time.monotonic()
     with progress.phase("kernel", "reading launches, running and proving them"):
         verdict = run(function, mine, args, kwargs, dynamic=dynamic, budget=budget)
+    name = f"{launcher} is {reference}"
+    outputs.write([Claim(name, verdict, time.monotonic() - started)], name)
     written = save(verdict, certificate, progress) if certificate is not None else None
     if programs is not None and verdict.graphs is not None:
         for name, graph in zip(("reference", "kernel"), verdict.graphs, strict=True):

@@ -23,6 +23,7 @@ from rewright.equiv import Equivalence, equiv
 from rewright.frontends.torch.capture import capture
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph, Node
+from rewright.ir.types import SourceSpan
 from rewright.kernel.running import Run, draws, run_beside
 from rewright.ops import Compare, Constant, DType, Input, splat
 from rewright.packages import missing
@@ -89,7 +90,7 @@ def kernel(
     verdict = equiv(left, right, budget=budget, explain=explain)
     if verdict.status == "unknown":
         verdict = _by_normal_forms(left, right, verdict, budget)
-    return replace(_judge(verdict, run), graphs=(left, right))
+    return replace(_judge(verdict, run, right), graphs=(left, right))
 
 
 def with_rounded_constants(graph: Graph) -> Graph:
@@ -175,19 +176,34 @@ def _by_normal_forms(left: Graph, right: Graph, verdict: Equivalence, budget: fl
 _WRONG = ("differs", "out of bounds")
 
 
-def _finding(run: Run) -> Finding:
+def _finding(run: Run, graph: Graph | None) -> Finding:
+    """What a run shows, with the line that stores the element that is wrong, or is out of bounds."""
     counterexample = None
     if run.outcome == "differs":
         sizes = {f"argument {number}": shape for number, shape in enumerate(run.shapes)}
         counterexample = Counterexample(sizes, run.output, run.index, run.values[0], run.values[1], 0)
     kind = "wrong_value" if run.outcome == "differs" else "out_of_bounds"
-    return Finding(kind, f"in Triton's interpreter {run.text}", None, None, "", "", None, counterexample)
+    where = SourceSpan(*run.place) if run.place[1] else None if graph is None else _stored_at(graph, run.output)
+    return Finding(kind, f"in Triton's interpreter {run.text}", None, where, "", "", None, counterexample)
+
+
+def _stored_at(graph: Graph, output: str) -> SourceSpan | None:
+    """The line that gave an output the elements that it has."""
+    position = graph.outputs.get(output)
+    while position is not None:
+        node = graph.nodes[position]
+        if node.span.line:
+            return node.span
+        position = node.operands[0] if node.operands else None
+    return None
 
 
 def _without_proof(run: Run | None, why: str) -> KernelVerdict:
     """The verdict on a kernel that is not read: what a run shows, and else why it is not."""
     if run is not None and run.outcome in _WRONG:
-        return KernelVerdict("refuted", Evidence.TESTED, findings=(_finding(run),), reason=run.text, runs=run.runs)
+        return KernelVerdict(
+            "refuted", Evidence.TESTED, findings=(_finding(run, None),), reason=run.text, runs=run.runs
+        )
     seen = "" if run is None else f"; {_seen(run)}"
     return KernelVerdict("unknown", Evidence.TESTED, reason=why + seen, runs=0 if run is None else run.runs)
 
@@ -198,7 +214,7 @@ def _seen(run: Run) -> str:
     return f"the kernel was not run: {run.text}"
 
 
-def _judge(verdict: Equivalence, run: Run | None) -> KernelVerdict:
+def _judge(verdict: Equivalence, run: Run | None, right: Graph) -> KernelVerdict:
     """The verdict of the proof, with what a run says of the reading that it is about."""
     found = KernelVerdict(**{name: getattr(verdict, name) for name in Equivalence.__dataclass_fields__})
     run = run or Run("fails", "its arguments have no values on a CPU")
@@ -207,7 +223,7 @@ def _judge(verdict: Equivalence, run: Run | None) -> KernelVerdict:
         if verdict.status == "proved":
             reason = f"alarm: the kernel was proved, and {run.text}; this is a fault of Rewright, please report it"
             return replace(found, status="unknown", evidence=Evidence.TESTED, reason=reason, certify=None)
-        mine = _finding(run)
+        mine = _finding(run, right)
         return replace(
             found, status="refuted", evidence=Evidence.TESTED, reason=run.text, findings=(mine, *found.findings)
         )

@@ -35,6 +35,8 @@ class Run:
     """The reference's value and the kernel's."""
     shapes: tuple[tuple[int, ...], ...] = ()
     runs: int = 0
+    place: tuple[str, int] = ("", 0)
+    """The file and line of an access out of bounds."""
 
 
 def run_beside(
@@ -71,7 +73,7 @@ def _run(reference: Any, launcher: Any, inputs: Any, seconds: float) -> Run:
     except BaseException as error:
         cause = error.__cause__ or error
         if isinstance(cause, OutOfBounds):
-            return Run("out of bounds", str(cause))
+            return Run("out of bounds", str(cause), place=(cause.file, cause.line))
         lines = str(cause).strip().splitlines()
         return Run("fails", f"{type(cause).__name__}: {lines[-1] if lines else ''}")
 

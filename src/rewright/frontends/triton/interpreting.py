@@ -18,7 +18,11 @@ import torch
 
 
 class OutOfBounds(Exception):
-    """A kernel reads or writes outside of the memory of its arguments."""
+    """A kernel reads or writes outside of the memory of its arguments, at a line of a file."""
+
+    def __init__(self, message: str, file: str = "", line: int = 0) -> None:
+        super().__init__(message)
+        self.file, self.line = file, line
 
 
 @contextmanager
@@ -167,18 +171,21 @@ class _Checked:
         if wrong.any():
             lane = [int(n) for n in np.argwhere(wrong)[0]]
             instance = [int(n) for n in self._builder.grid_idx]
+            file, line = _place()
             raise OutOfBounds(
-                f"{self._kernel} {does} outside of the memory of its arguments at line {_line()}, instance {instance}, "
-                f"lane {lane}"
+                f"{self._kernel} {does} outside of the memory of its arguments at line {line}, instance {instance}, "
+                f"lane {lane}",
+                file,
+                line,
             )
 
 
-def _line() -> int:
-    """The line of the kernel that is being interpreted."""
+def _place() -> tuple[str, int]:
+    """The line of the kernel that is being interpreted, and its file."""
     frame = inspect.currentframe()
     while frame is not None and ("/triton/" in frame.f_code.co_filename or frame.f_code.co_filename == __file__):
         frame = frame.f_back
-    return 0 if frame is None else frame.f_lineno
+    return ("", 0) if frame is None else (frame.f_code.co_filename, frame.f_lineno)
 
 
 def _load(builder: Any, places: Any, mask: Any, other: Any, *rest: Any) -> Any:
