@@ -23,6 +23,16 @@ def test_a_kernel_is_its_reference(name: str) -> None:
     assert found.runs > 0
 
 
+def test_parameters_may_have_other_names_and_need_not_be_read() -> None:
+    def launcher(first: Any, second: Any, _third: Any) -> Any:
+        return programs.add(first, second)
+
+    reference = REFERENCES["add"]
+    args = (*reference.args, normal(3))
+
+    assert rw.kernel(lambda x, y, z: x + y, launcher, args, dynamic=reference.dynamic).status == "proved"
+
+
 def test_sizes_that_are_numbers_need_no_condition_on_offsets() -> None:
     reference = REFERENCES["add"]
     found = rw.kernel(reference.function, programs.add, reference.args)

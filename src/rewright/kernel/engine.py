@@ -79,14 +79,14 @@ def kernel(
     if find_spec("triton") is None:
         raise RewrightError(missing("triton", "reading a kernel"))
     given, sizes = dict(kwargs or {}), dict(dynamic or {})
-    parameters = _parameters(reference)
+    parameters, others = _parameters(reference), _parameters(launcher)
     left = with_rounded_constants(capture(reference, args, given, dynamic=sizes or None))
-    right, why = _read(launcher, args, given, _renamed(sizes, parameters, _parameters(launcher)))
+    right, why = _read(launcher, args, given, _renamed(sizes, parameters, others))
     inputs = draws(args, given, parameters, sizes, special=_compared_with(left))
     run = _run(reference, launcher, inputs)
     if right is None:
         return _without_proof(run, why)
-    right = _with_names(right, left)
+    right = _with_names(right, dict(zip(others, parameters, strict=False)))
     verdict = equiv(left, right, budget=budget, explain=explain)
     if verdict.status == "unknown":
         verdict = _by_normal_forms(left, right, verdict, budget)
@@ -128,16 +128,19 @@ def _read(
         return None, str(error)
 
 
-def _with_names(graph: Graph, other: Graph) -> Graph:
-    """The graph with its inputs named as those of the other program, in order."""
-    names = dict(zip(graph.inputs, other.inputs, strict=False))
-    if len(graph.inputs) != len(other.inputs) or list(names) == list(names.values()):
+def _with_names(graph: Graph, names: Mapping[str, str]) -> Graph:
+    """The graph with its inputs named by other parameters: ``x.key`` is ``y.key`` where ``names`` says that x is y."""
+    renamed: dict[str, str] = {}
+    for name in graph.inputs:
+        own, dot, rest = name.partition(".")
+        renamed[name] = f"{names.get(own, own)}{dot}{rest}"
+    if len(set(renamed.values())) < len(renamed) or all(name == new for name, new in renamed.items()):
         return graph
     nodes = list(graph.nodes)
-    for own, name in names.items():
-        node: Node = nodes[graph.inputs[own]]
-        nodes[graph.inputs[own]] = replace(node, op=Input(name, node.type))
-    inputs = {names[own]: position for own, position in graph.inputs.items()}
+    for name, position in graph.inputs.items():
+        node: Node = nodes[position]
+        nodes[position] = replace(node, op=Input(renamed[name], node.type))
+    inputs = {renamed[name]: position for name, position in graph.inputs.items()}
     return replace(graph, nodes=tuple(nodes), inputs=inputs)
 
 
