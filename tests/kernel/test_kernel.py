@@ -83,6 +83,27 @@ def test_what_a_careless_reading_would_prove(reference: Any, name: str, shape: t
     assert found.status == "refuted", found.reason
 
 
+@pytest.mark.unaudited
+def test_an_argument_that_is_written_to_is_refuted() -> None:
+    found = rw.kernel(wrong.one_more, wrong.emptying, (normal(50),))
+
+    assert found.status == "refuted" and "leaves argument 0" in found.reason, found.reason
+
+
+def test_results_that_are_kept_are_refuted() -> None:
+    found = rw.kernel(wrong.one_more, wrong.Cached(), (normal(50),))
+
+    assert found.status == "refuted" and "later call" in found.reason, found.reason
+
+
+def test_what_is_not_run_is_assumed() -> None:
+    reference = REFERENCES["add"]
+    args = tuple(x.to("meta") for x in reference.args)
+    found = rw.kernel(reference.function, programs.add, args)
+
+    assert found.status == "proved" and found.evidence.value == "assumed"
+
+
 def test_what_fills_a_tile_may_be_computed() -> None:
     assert rw.kernel(wrong.filled_reference, wrong.filled, (normal(50),)).status == "proved"
 

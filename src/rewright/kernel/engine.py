@@ -81,16 +81,21 @@ def kernel(
     given, sizes = dict(kwargs or {}), dict(dynamic or {})
     parameters, others = _parameters(reference), _parameters(launcher)
     left = with_rounded_constants(capture(reference, args, given, dynamic=sizes or None))
-    right, why = _read(launcher, args, given, _renamed(sizes, parameters, others))
     inputs = draws(args, given, parameters, sizes, special=_compared_with(left))
-    run = _run(reference, launcher, inputs)
+    run = _run(reference, launcher, inputs)  # first: what is traced may be kept by a program that has a state
+    is_late = run is not None and run.outcome == "differs" and run.runs > 1
+    alone = _run(reference, launcher, [inputs[run.runs - 1]]) if is_late and run is not None else None
+    right, why = _read(launcher, args, given, _renamed(sizes, parameters, others))
     if right is None:
         return _without_proof(run, why)
     right = _with_names(right, dict(zip(others, parameters, strict=False)))
     verdict = equiv(left, right, budget=budget, explain=explain)
     if verdict.status == "unknown":
         verdict = _by_normal_forms(left, right, verdict, budget)
-    return replace(_judge(verdict, run, right), graphs=(left, right))
+    if verdict.status == "proved" and run is not None and alone is not None and alone.outcome == "agrees":
+        found = _without_proof(replace(run, text=f"in a later call {run.text}: it keeps what it gave before"), "")
+        return replace(found, graphs=(left, right))
+    return replace(_judge(verdict, run, left, right), graphs=(left, right))
 
 
 def with_rounded_constants(graph: Graph) -> Graph:
@@ -217,21 +222,29 @@ def _seen(run: Run) -> str:
     return f"the kernel was not run: {run.text}"
 
 
-def _judge(verdict: Equivalence, run: Run | None, right: Graph) -> KernelVerdict:
+def _judge(verdict: Equivalence, run: Run | None, left: Graph, right: Graph) -> KernelVerdict:
     """The verdict of the proof, with what a run says of the reading that it is about."""
     found = KernelVerdict(**{name: getattr(verdict, name) for name in Equivalence.__dataclass_fields__})
-    run = run or Run("fails", "its arguments have no values on a CPU")
+    written = [name.removeprefix("updated:") for name in right.outputs if name not in left.outputs]
+    if verdict.status == "proved" and written:
+        reason = f"the kernel writes to {', '.join(written)}, which the reference leaves as it is"
+        found = replace(found, status="unknown", evidence=Evidence.TESTED, reason=reason, certify=None)
+    if run is None:
+        text = "the kernel is read as Triton runs it (it was not run, since its arguments have no values on a CPU)"
+        evidence = Evidence.ASSUMED if found.status == "proved" else found.evidence
+        return replace(found, assumptions=(*found.assumptions, text), evidence=evidence)
     found = replace(found, runs=run.runs)
     if run.outcome in _WRONG:
-        if verdict.status == "proved":
+        if found.status == "proved":
             reason = f"alarm: the kernel was proved, and {run.text}; this is a fault of Rewright, please report it"
             return replace(found, status="unknown", evidence=Evidence.TESTED, reason=reason, certify=None)
         mine = _finding(run, right)
         return replace(
             found, status="refuted", evidence=Evidence.TESTED, reason=run.text, findings=(mine, *found.findings)
         )
-    if run.outcome != "agrees":
-        found = replace(found, assumptions=(*found.assumptions, f"the kernel is read as Triton runs it ({run.text})"))
+    if run.outcome != "agrees" and found.status == "proved":
+        reason = f"proved as it was read; {_seen(run)}, and what no run confirms is no proof"
+        return replace(found, status="unknown", evidence=Evidence.TESTED, reason=reason, certify=None)
     if verdict.status == "refuted":
         reason = f"the graph that was read of the kernel differs ({verdict.reason}), and {_seen(run)}"
         return replace(found, status="unknown", evidence=Evidence.TESTED, reason=reason)
