@@ -61,6 +61,10 @@ def norm(x: Tensor, weight: Tensor) -> Tensor:
     return F.rms_norm(x, (x.shape[-1],), weight, 1e-5)
 
 
+def layer_norm(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    return F.layer_norm(x, (x.shape[-1],), weight, bias, 1e-5)
+
+
 def rows(ids: Tensor, table: Tensor) -> Tensor:
     return F.embedding(ids, table)
 
@@ -76,6 +80,11 @@ REFERENCES = {
     "loss": Reference(loss, (normal(9, 70), whole(9, 70)), {"x": {0: "n", 1: "classes"}, "labels": {0: "n"}}),
     "sums": Reference(sums, (normal(30, 40),), {"x": {0: "rows", 1: "columns"}}),
     "norm": Reference(norm, (normal(6, 40), normal(40)), {"x": {0: "rows"}}),
+    "layer_norm": Reference(
+        layer_norm,
+        (normal(5, 70), normal(70), normal(70)),
+        {"x": {0: "rows", 1: "columns"}, "weight": {0: "columns"}, "bias": {0: "columns"}},
+    ),
     "grouped": Reference(product, (normal(70, 40), normal(40, 50)), None),
     "rows": Reference(rows, (whole(9, 30), normal(30, 20)), {"ids": {0: "n"}}),
 }

@@ -128,10 +128,21 @@ def reduced(reader: Reader, op: Operation) -> Value:
     """A block folded along an axis by a combiner that is one operation."""
     (value,), axis, kind = _folded_operands(reader, op), int(op.attributes["axis"]), _combiner(op)
     data = reader.writer.data(value)
-    position = rb.reduce(reader.writer.b, kind, data.position, [len(data.axes) + axis])
+    position = _folded(reader, kind, data.position, len(data.axes) + axis)
     shape = (*data.shape[:axis], *data.shape[axis + 1 :])
     found = Data(position, data.axes, shape)
     return Truth((), shape, found) if isinstance(value, Truth) else found
+
+
+def _folded(reader: Reader, kind: ReductionKind, position: int, axis: int) -> int:
+    """A fold along an axis; of what a loop has folded along its iterations, one fold along both."""
+    b = reader.writer.b
+    node = b.node(position)
+    if not isinstance(node.op, ops.Reduce) or node.op.kind != kind:
+        return rb.reduce(b, kind, position, [axis])
+    gone = set(node.op.dimensions)
+    kept = [n for n in range(b.type(node.operands[0]).rank) if n not in gone]
+    return rb.reduce(b, kind, node.operands[0], sorted((*gone, kept[axis])))
 
 
 @MEANINGS.enter("tt.scan")
