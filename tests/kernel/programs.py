@@ -293,3 +293,19 @@ def layer_norm(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     out = torch.empty_like(x)
     layer_norm_kernel[(x.shape[0],)](x, weight, bias, out, x.stride(0), x.shape[1], 1e-5, BLOCK=32)
     return out
+
+
+@triton.jit
+def recurrence_kernel(a, x, out, steps, WIDTH: tl.constexpr):
+    """No fold: what is carried is multiplied by what is read."""
+    lane = tl.arange(0, WIDTH)
+    state = tl.zeros((WIDTH,), tl.float32)
+    for step in range(steps):
+        state = state * tl.load(a + step * WIDTH + lane) + tl.load(x + step * WIDTH + lane)
+        tl.store(out + step * WIDTH + lane, state)
+
+
+def recurrence(a: Tensor, x: Tensor) -> Tensor:
+    out = torch.empty_like(x)
+    recurrence_kernel[(1,)](a, x, out, x.shape[0], WIDTH=16)
+    return out

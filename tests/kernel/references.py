@@ -65,6 +65,13 @@ def layer_norm(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     return F.layer_norm(x, (x.shape[-1],), weight, bias, 1e-5)
 
 
+def recurrence(a: Tensor, x: Tensor) -> Tensor:
+    found = [x[0]]
+    for step in range(1, x.shape[0]):
+        found.append(found[-1] * a[step] + x[step])
+    return torch.stack(found)
+
+
 def rows(ids: Tensor, table: Tensor) -> Tensor:
     return F.embedding(ids, table)
 
@@ -85,6 +92,7 @@ REFERENCES = {
         (normal(5, 70), normal(70), normal(70)),
         {"x": {0: "rows", 1: "columns"}, "weight": {0: "columns"}, "bias": {0: "columns"}},
     ),
+    "recurrence": Reference(recurrence, (normal(6, 16), normal(6, 16) + 1), None),
     "grouped": Reference(product, (normal(70, 40), normal(40, 50)), None),
     "rows": Reference(rows, (whole(9, 30), normal(30, 20)), {"ids": {0: "n"}}),
 }

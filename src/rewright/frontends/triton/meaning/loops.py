@@ -98,20 +98,23 @@ class _Loop:
         self._start = list(start)
         self._low = low
         self._names = [name for name, _ in self._body.arguments]
-        self._carried = self._names[1:]
         self._ends = self._body.operations[-1].operands
         self._axis = f"step_{len(reader.writer.axes)}_{op.location.line}"
 
     def run(self) -> tuple[Value, ...]:
         """The carried values at the end."""
+        why, before = "no fold is found for what a loop carries; give its sizes as numbers", self._memories()
         steps = self._symbol_steps()
-        if steps is not None:
-            found = self._folded(steps)
-            if found is not None:
-                return found
+        try:
+            found = None if steps is None else self._folded(steps)
+        except UnsupportedOperator as error:
+            found, why = None, str(error)
+        if found is not None:
+            return found
+        self._restore(before)
         if isinstance(self._count.most, int) and self._count.most <= MOST and self._count.is_exact:
             return self._written_out(self._count.most)
-        raise UnsupportedOperator("no fold is found for what a loop carries; give its sizes as numbers")
+        raise UnsupportedOperator(why)
 
     # --- symbols
 

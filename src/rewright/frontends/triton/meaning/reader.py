@@ -29,18 +29,8 @@ from rewright.ir.types import DType, SourceSpan
 from rewright.ops.reference.simplifying import SimplifyingBuilder
 from rewright.terms.index import Index, variable
 
-__all__ = [
-    "Argument",
-    "Reader",
-    "Tensor",
-    "blocks",
-    "control",
-    "floats",
-    "integers",
-    "loops",
-    "read_kernel",
-    "transfers",
-]
+FAMILIES = (blocks, control, floats, integers, loops, transfers)
+"""Where the meanings of operations are, which modules enter in the table when they are imported."""
 
 GRID = ("x", "y", "z")
 
