@@ -309,3 +309,43 @@ def recurrence(a: Tensor, x: Tensor) -> Tensor:
     out = torch.empty_like(x)
     recurrence_kernel[(1,)](a, x, out, x.shape[0], WIDTH=16)
     return out
+
+
+@triton.jit
+def attention_by_pointers_kernel(
+    q, k, v, out, length, scale, head, D: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr
+):
+    """Pointers go from tile to tile, as far as each instance needs; exponentials are to the base of two."""
+    first = tl.program_id(0) * ROWS
+    row, column, width = first + tl.arange(0, ROWS), tl.arange(0, COLUMNS), tl.arange(0, D)
+    q += tl.program_id(1) * head
+    k += tl.program_id(1) * head
+    v += tl.program_id(1) * head
+    out += tl.program_id(1) * head
+    queries = tl.load(q + row[:, None] * D + width[None, :], mask=row[:, None] < length, other=0.0) * scale
+    keys = k + column[None, :] * D + width[:, None]
+    values = v + column[:, None] * D + width[None, :]
+    total = tl.zeros((ROWS, D), tl.float32)
+    weight = tl.zeros((ROWS,), tl.float32)
+    largest = tl.full((ROWS,), -float("inf"), tl.float32)
+    for start in range(0, first + ROWS, COLUMNS):
+        place = start + column
+        scores = tl.dot(queries, tl.load(keys, mask=place[None, :] < length, other=0.0))
+        scores = tl.where(row[:, None] >= place[None, :], scores, -float("inf"))
+        new = tl.maximum(largest, tl.max(scores, 1))
+        weights = tl.exp2(scores - new[:, None])
+        rescale = tl.exp2(largest - new)
+        weight = weight * rescale + tl.sum(weights, 1)
+        total = total * rescale[:, None] + tl.dot(weights, tl.load(values, mask=place[:, None] < length, other=0.0))
+        largest = new
+        keys += COLUMNS * D
+        values += COLUMNS * D
+    tl.store(out + row[:, None] * D + width[None, :], total / weight[:, None], mask=row[:, None] < length)
+
+
+def attention_by_pointers(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    out = torch.empty_like(q)
+    heads, length, width = q.shape
+    grid, scale = (triton.cdiv(length, 32), heads), 0.25 * 1.44269504
+    attention_by_pointers_kernel[grid](q, k, v, out, length, scale, q.stride(0), D=width, ROWS=32, COLUMNS=16)
+    return out

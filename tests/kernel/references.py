@@ -84,6 +84,7 @@ REFERENCES = {
     "softmax": Reference(softmax, (normal(5, 70),), {"x": {0: "rows", 1: "columns"}}),
     "matmul": Reference(product, (normal(20, 35), normal(35, 18)), MATRICES),
     "attention": Reference(causal, (normal(2, 70, 16), normal(2, 70, 16), normal(2, 70, 16)), HEADS),
+    "attention_by_pointers": Reference(causal, (normal(2, 70, 16), normal(2, 70, 16), normal(2, 70, 16)), HEADS),
     "loss": Reference(loss, (normal(9, 70), whole(9, 70)), {"x": {0: "n", 1: "classes"}, "labels": {0: "n"}}),
     "sums": Reference(sums, (normal(30, 40),), {"x": {0: "rows", 1: "columns"}}),
     "norm": Reference(norm, (normal(6, 40), normal(40)), {"x": {0: "rows"}}),

@@ -21,6 +21,7 @@ from rewright.frontends.triton.meaning.values import Address, Data, Least, Truth
 from rewright.frontends.triton.text import Operation
 from rewright.ir.dims import Dim, ceil_quotient, is_nonnegative
 from rewright.ir.errors import UnsupportedOperator
+from rewright.ir.types import DType
 from rewright.terms.index import Index, variable
 
 if TYPE_CHECKING:
@@ -187,13 +188,18 @@ class _Loop:
         for number, (value, step) in enumerate(zip(self._start, symbol_steps, strict=True)):
             if step is not None and self._last[number] != replace(moved[number], index=moved[number].index + step):  # type: ignore[union-attr]
                 return None
-            if step is None:
-                ends.append(values[number])
-            elif not self._count.is_exact:
-                return None
-            else:
-                ends.append(replace(value, index=value.index + _product(step, self._count.most)))  # type: ignore[union-attr]
+            ends.append(values[number] if step is None else self._moved_on(value, step))
         return tuple(ends)
+
+    def _moved_on(self, value: Value, step: Index) -> Value:
+        """A symbol behind the last iteration; where that differs among instances, a value of which nothing is known."""
+        assert isinstance(value, Whole | Address)
+        if self._count.is_exact:
+            return replace(value, index=value.index + step * self._count.most)
+        writer = self._reader.writer
+        dtype = value.dtype if isinstance(value, Whole) else DType.I64
+        unknown = writer.unspecified(tuple(writer.axes), value.shape, dtype)
+        return unknown if isinstance(value, Whole) else replace(value, data=unknown)
 
     def _steps(self, moved: Sequence[Value], symbol_steps: Sequence[Index | None]) -> dict[int, Step] | None:
         """What an iteration does to the data that is carried, from a trial with unknown values."""
@@ -316,7 +322,3 @@ def _times(step: Index, counter: Index) -> Index:
     if size is None:
         raise UnsupportedOperator("a symbol that moves by other steps in each instance is not read")
     return counter * size
-
-
-def _product(step: Index, times: Dim) -> Index:
-    return step * times
