@@ -50,8 +50,6 @@ def kernel(
         check_name(certificate)
     outputs = Outputs(html, junit, sarif, summary)
     outputs.check()
-    if programs is not None:
-        programs.mkdir(parents=True, exist_ok=True)
     progress = Progress()
     (function, args, kwargs), (mine, *_) = (find_function(text)() for text in (reference, launcher))
     dynamic: Mapping[str, Mapping[int, str]] = parse_symbols(symbolic or [])
@@ -64,6 +62,7 @@ def kernel(
     outputs.write([Claim(name, verdict, time.monotonic() - started)], name)
     written = save(verdict, certificate, progress) if certificate is not None else None
     if programs is not None and verdict.graphs is not None:
+        programs.mkdir(parents=True, exist_ok=True)
         for name, graph in zip(("reference", "kernel"), verdict.graphs, strict=True):
             save_graph(graph, programs / f"{name}.json")
     if as_json:

@@ -9,7 +9,7 @@ from rewright.ir.dims import Dim
 from rewright.ir.graph import Graph
 from rewright.ir.types import DType, TensorType
 from rewright.ops.base import TensorOperator
-from rewright.ops.sizes import with_sizes
+from rewright.ops.resizing import with_sizes
 from rewright.rules.free_sizes import Places, Shifted, places_of, substitute
 from tests.ops.cases import CASES
 from tests.programs import Builder
