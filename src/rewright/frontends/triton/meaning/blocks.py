@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rewright import ops
-from rewright.frontends.triton.meaning.indices import lane, moved_lanes
+from rewright.frontends.triton.meaning.indices import DATA, lane, moved_lanes, substitute, variables
 from rewright.frontends.triton.meaning.integers import DTYPES
 from rewright.frontends.triton.meaning.table import MEANINGS
 from rewright.frontends.triton.meaning.values import Address, Data, Least, Truth, Value, Whole
@@ -38,17 +38,25 @@ _COMBINERS: dict[str, ReductionKind] = {
 def laid_out(reader: Reader, value: Value, shape: tuple[int, ...], places: dict[int, int]) -> Value:
     """A value with its axis ``k`` at ``places[k]`` of a block; along the others it is repeated."""
     if isinstance(value, Whole):
-        return replace(value, index=moved_lanes(value.index, places), shape=shape)
+        return replace(value, index=_moved(reader, value.index, shape, places), shape=shape)
     if isinstance(value, Address):
         data = None if value.data is None else _data(reader, value.data, shape, places)
-        return replace(value, index=moved_lanes(value.index, places), shape=shape, data=data)
+        return replace(value, index=_moved(reader, value.index, shape, places), shape=shape, data=data)
     if isinstance(value, Least):
         return _data(reader, reader.writer.data(value), shape, places)
     if isinstance(value, Truth):
-        parts = tuple(moved_lanes(part, places) for part in value.parts)
+        parts = tuple(_moved(reader, part, shape, places) for part in value.parts)
         data = None if value.data is None else _data(reader, value.data, shape, places)
         return Truth(parts, shape, data)
     return _data(reader, value, shape, places)
+
+
+def _moved(reader: Reader, index: Index, shape: tuple[int, ...], places: dict[int, int]) -> Index:
+    """An index with its lanes along other axes, and what was read for each lane laid out likewise."""
+    writer = reader.writer
+    read = {name: writer.read(name) for name in variables(index) if name.startswith(DATA)}
+    moved = {name: _data(reader, data, shape, places) for name, data in read.items() if data.shape}
+    return substitute(moved_lanes(index, places), {name: writer.named(data) for name, data in moved.items()})
 
 
 def _data(reader: Reader, value: Data, shape: tuple[int, ...], places: dict[int, int]) -> Data:

@@ -33,10 +33,11 @@ def branched(reader: Reader, op: Operation) -> tuple[Value, ...]:
     if len(op.regions) > 1:
         with reader.reached(() if negated is None else negated.parts, opposite if negated is None else None):
             no = reader.run(op.regions[1])
-    return tuple(_either(reader, data, a, b) for a, b in zip(yes, no, strict=True)) if op.results else ()
+    return tuple(either(reader, data, a, b) for a, b in zip(yes, no, strict=True)) if op.results else ()
 
 
-def _either(reader: Reader, condition: Data, yes: Value, no: Value) -> Value:
+def either(reader: Reader, condition: Data, yes: Value, no: Value) -> Value:
+    """One value where a condition holds, else the other."""
     if yes == no:
         return yes
     if isinstance(yes, Address) or isinstance(no, Address):

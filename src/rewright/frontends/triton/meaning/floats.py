@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,7 +13,7 @@ import numpy as np
 from rewright import ops
 from rewright.frontends.triton.meaning.integers import DTYPES, on_data
 from rewright.frontends.triton.meaning.table import MEANINGS
-from rewright.frontends.triton.meaning.values import Address, Truth, Value, Whole
+from rewright.frontends.triton.meaning.values import Address, Data, Truth, Value, Whole
 from rewright.frontends.triton.text import Operation
 from rewright.ir.errors import UnsupportedOperator
 from rewright.ir.operator import Operator
@@ -48,6 +49,8 @@ _FUNCTIONS: dict[str, type[Operator]] = {
     "math.absi": ops.Abs,
     "math.ceil": ops.Ceil,
     "math.floor": ops.Floor,
+    "math.roundeven": ops.RoundNearestEven,
+    "math.powf": ops.Power,
 }
 _LIBRARY = {
     "exp": "math.exp",
@@ -65,6 +68,22 @@ _LIBRARY = {
     "floor": "math.floor",
     "fast_exp": "math.exp",
     "fast_tanh": "math.tanh",
+    "trunc": "math.trunc",
+    "rint": "math.roundeven",
+    "nearbyint": "math.roundeven",
+    "round": "math.round",
+    "exp2": "math.exp2",
+    "log2": "math.log2",
+    "pow": "math.powf",
+    "fmod": "arith.remf",
+    "fmax": "arith.maxnumf",
+    "fmin": "arith.minnumf",
+    "fma": "math.fma",
+    "div_rn": "arith.divf",
+    "isnan": "isnan",
+    "isinf": "isinf",
+    "finite": "isfinite",
+    "isfinited": "isfinite",
 }
 """Functions of CUDA's mathematical library, without ``__nv_`` and the ``f`` of single precision."""
 _LN2 = 0.6931471805599453
@@ -107,7 +126,42 @@ def library(reader: Reader, op: Operation) -> Value:
     known = _LIBRARY.get(name) or _LIBRARY.get(name.removesuffix("f"))
     if known is None:
         raise UnsupportedOperator(f"the library's function {symbol} is not read")
-    return on_data(reader, _FUNCTIONS[known](), *reader.operands(op))
+    if known in _TESTS:
+        found = _TESTS[known](reader, reader.writer.data(reader.operands(op)[0]))
+        return reader.writer.convert(found, DTYPES[op.given[0].element])
+    return MEANINGS[known](reader, replace(op, name=known))  # type: ignore[return-value]
+
+
+@MEANINGS.enter("math.round", "math.trunc")
+def rounded(reader: Reader, op: Operation) -> Value:
+    """To the nearest whole number, halves away from zero, or towards zero."""
+    (value,) = reader.operands(op)
+    data, w = reader.writer.data(value), reader.writer
+    half, zero = (w.constant(x, data.shape, w.dtype(data)) for x in (0.5, 0.0))
+    up, down = (
+        (data, data)
+        if op.name == "math.trunc"
+        else (w.apply(ops.Add(), data, half), w.apply(ops.Subtract(), data, half))
+    )
+    is_positive = w.apply(ops.Compare("GE"), data, zero)
+    return w.select(is_positive, w.apply(ops.Floor(), up), w.apply(ops.Ceil(), down))
+
+
+def _is_nan(reader: Reader, x: Data) -> Data:
+    return reader.writer.apply(ops.Compare("NE"), x, x)
+
+
+def _is_infinite(reader: Reader, x: Data) -> Data:
+    w = reader.writer
+    infinity = w.constant(math.inf, x.shape, w.dtype(x))
+    return w.apply(ops.Compare("EQ"), w.apply(ops.Abs(), x), infinity)
+
+
+def _is_finite(reader: Reader, x: Data) -> Data:
+    return reader.writer.apply(ops.IsFinite(), x)
+
+
+_TESTS: dict[str, Callable[[Reader, Data], Data]] = {"isnan": _is_nan, "isinf": _is_infinite, "isfinite": _is_finite}
 
 
 @MEANINGS.enter("tt.clampf")

@@ -17,6 +17,8 @@ def lanes(rank: int) -> list[str]:
     return [lane(axis) for axis in range(rank)]
 
 
+STEP = "step_"
+"""How the names of variables begin that count the iterations of a loop."""
 DATA = "data_"
 """How the names of variables begin that stand for one integer of each instance, which was read from memory."""
 

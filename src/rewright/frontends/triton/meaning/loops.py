@@ -13,8 +13,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from rewright import ops
-from rewright.frontends.triton.meaning.indices import variables
-from rewright.frontends.triton.meaning.places import magnitude
+from rewright.frontends.triton.meaning.control import either
+from rewright.frontends.triton.meaning.endings import latest_end
+from rewright.frontends.triton.meaning.indices import STEP, reads_data, variables
+from rewright.frontends.triton.meaning.places import by_axis, magnitude
 from rewright.frontends.triton.meaning.steps import Step, added, step_of
 from rewright.frontends.triton.meaning.table import MEANINGS
 from rewright.frontends.triton.meaning.values import Address, Data, Least, Truth, Value, Whole
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
 
 MOST = 64
 """Iterations that are written out, where no fold is found."""
+_UNBOUNDED = 1 << 30
+"""Iterations of a loop of which it is not known yet where it ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,16 +58,38 @@ def looped(reader: Reader, op: Operation) -> tuple[Value, ...]:
     if not (isinstance(low, Whole) and isinstance(high, Whole | Least) and isinstance(step, Whole)):
         raise UnsupportedOperator("a loop whose bounds are computed from data is not read")
     ends = high.parts if isinstance(high, Least) else (high.index,)
-    count = _count(reader, low.index, ends, step.index)
+    if all(reads_data(end - low.index) for end in ends):
+        probe = _Count(low.index, _step(step.index), ends, _UNBOUNDED, False)
+        count = _bounded(reader, _Loop(reader, op, probe, start, low), probe)
+    else:
+        count = _count(reader, low.index, ends, step.index)
     if count.most == 0:
         return tuple(start)
     return _Loop(reader, op, count, start, low).run()
 
 
-def _count(reader: Reader, low: Index, high: tuple[Index, ...], step: Index) -> _Count:
+def _step(step: Index) -> int:
     by = step.as_size()
     if not isinstance(by, int) or by < 1:
         raise UnsupportedOperator("a loop by steps that are no number above zero is not read")
+    return by
+
+
+def _bounded(reader: Reader, loop: _Loop, count: _Count) -> _Count:
+    """The count of a loop that ends where data says, which is an assumption: later, an access is out of bounds."""
+    what = f"the loop of line {reader.writer.b.span.line}"
+    if reads_data(count.low):
+        reader.assume(f"{what} does not start below 0", count.low)
+    last = latest_end(loop.touched(), loop.axis, count.step)
+    if last is None:
+        raise UnsupportedOperator("a loop that ends where data says, and moves along no axis of a tensor, is not read")
+    text = f"{what} ends at {last} at the latest, or its accesses are out of bounds"
+    reader.assume(text, *(Index(last) - end for end in count.high))
+    return replace(count, most=ceil_quotient(last, count.step))
+
+
+def _count(reader: Reader, low: Index, high: tuple[Index, ...], step: Index) -> _Count:
+    by = _step(step)
     length = (high[0] - low).as_size() if len(high) == 1 else None
     if length is not None:
         if is_nonnegative(length) is False:
@@ -71,7 +97,8 @@ def _count(reader: Reader, low: Index, high: tuple[Index, ...], step: Index) -> 
         if is_nonnegative(length) is None and not reader.implies(Index(length)):
             raise UnsupportedOperator("a loop that may have its end before its start is not read")
         return _Count(low, by, high, ceil_quotient(length, by), True)
-    lengths = [n for n in (_largest(reader, end - low) for end in high) if reader.implies(Index(n))]
+    known = [end - low for end in high if not reads_data(end - low)]
+    lengths = [n for n in (_largest(reader, length) for length in known) if reader.implies(Index(n))]
     if not lengths:
         raise UnsupportedOperator("a loop that may have its end before its start in all instances is not read")
     longest = min(lengths, key=magnitude)
@@ -100,7 +127,7 @@ class _Loop:
         self._low = low
         self._names = [name for name, _ in self._body.arguments]
         self._ends = self._body.operations[-1].operands
-        self._axis = f"step_{len(reader.writer.axes)}_{op.location.line}"
+        self.axis = f"{STEP}{len(reader.writer.axes)}_{op.location.line}"
 
     def run(self) -> tuple[Value, ...]:
         """The carried values at the end."""
@@ -113,16 +140,42 @@ class _Loop:
         if found is not None:
             return found
         self._restore(before)
-        if isinstance(self._count.most, int) and self._count.most <= MOST and self._count.is_exact:
+        if isinstance(self._count.most, int) and self._count.most <= MOST:
             return self._written_out(self._count.most)
         raise UnsupportedOperator(why)
+
+    def touched(self) -> list[tuple[Index, Dim]]:
+        """Places along axes of tensors that an iteration reads or writes, with the sizes of these axes."""
+        reader = self._reader
+        steps = self._symbol_steps() or [None] * len(self._start)
+        with _Axis(reader, self.axis, self._count):
+            given = [
+                self._after(value, step, variable(self.axis)) for value, step in zip(self._start, steps, strict=True)
+            ]
+            before, reader.is_trial, reader.touched = reader.is_trial, True, []
+            try:
+                self._iteration(self._counter(), given)
+            except UnsupportedOperator:
+                pass
+            finally:
+                found, reader.is_trial = reader.touched, before
+        pairs: list[tuple[Index, Dim]] = []
+        for address in found:
+            memory = reader.memories[address.argument]
+            places = by_axis(address.index, memory.sizes, memory.strides, splits=False)
+            pairs += zip(places or (), memory.sizes, strict=False)
+        return pairs
+
+    def _after(self, value: Value, step: Index | None, times: Index) -> Value:
+        """A carried symbol after some iterations; anything else as it is."""
+        return value if step is None else replace(value, index=value.index + _times(step, times))  # type: ignore[union-attr]
 
     # --- symbols
 
     def _symbol_steps(self) -> list[Index | None] | None:
         """By how much carried symbols move in an iteration, None for data; None where that is no symbol."""
         reader = self._reader
-        with _Axis(reader, self._axis, self._count):
+        with _Axis(reader, self.axis, self._count):
             given: list[Value] = []
             for number, value in enumerate(self._start):
                 probe = variable(f"carried_{number}")
@@ -140,21 +193,23 @@ class _Loop:
                 for number in range(len(self._start)):
                     del reader.writer.axes[f"carried_{number}"]
         found: list[Index | None] = []
-        for number, (value, end) in enumerate(zip(given, ends, strict=True)):
+        for value, end in zip(given, ends, strict=True):
             if not isinstance(value, Whole | Address):
                 found.append(None)
                 continue
-            if not isinstance(end, type(value)):
+            step = end.index - value.index if isinstance(end, type(value)) else None
+            names = set(variables(step)) if step is not None else set[str]()
+            is_symbol = step is not None and self.axis not in names and not reads_data(step)
+            if is_symbol and not any(name.startswith("carried_") for name in names):
+                found.append(step)
+            elif isinstance(value, Whole):
+                found.append(None)  # a number that is computed from data
+            else:
                 return None
-            step = end.index - value.index
-            names = set(variables(step))
-            if self._axis in names or f"carried_{number}" in names or any(n.startswith("carried_") for n in names):
-                return None
-            found.append(step)
         return found
 
     def _counter(self) -> Whole:
-        return replace(self._low, index=self._count.low + variable(self._axis) * self._count.step)
+        return replace(self._low, index=self._count.low + variable(self.axis) * self._count.step)
 
     def _iteration(
         self, counter: Whole, given: Sequence[Value], fixed: Mapping[str, Value] | None = None
@@ -172,11 +227,9 @@ class _Loop:
 
     def _folded(self, symbol_steps: Sequence[Index | None]) -> tuple[Value, ...] | None:
         reader = self._reader
-        moved = [
-            replace(value, index=value.index + _times(step, variable(self._axis))) if step is not None else value  # type: ignore[union-attr]
-            for value, step in zip(self._start, symbol_steps, strict=True)
-        ]
-        with _Axis(reader, self._axis, self._count):
+        counter = variable(self.axis)
+        moved = [self._after(value, step, counter) for value, step in zip(self._start, symbol_steps, strict=True)]
+        with _Axis(reader, self.axis, self._count):
             steps: dict[int, Step] = {}
             if any(step is None for step in symbol_steps):
                 found = self._steps(moved, symbol_steps)
@@ -275,10 +328,10 @@ class _Loop:
         if not self._count.is_exact:
             runs = Truth(self._count.runs(self._counter().index), part.shape)
             part = writer.select(writer.truth(runs), part, self._neutral(step, part))
-        if self._axis not in part.axes:
-            axes = (*(a for a in writer.axes if a in part.axes or a == self._axis),)
+        if self.axis not in part.axes:
+            axes = (*(a for a in writer.axes if a in part.axes or a == self.axis),)
             part = Data(writer.spread(part, axes), axes, part.shape)
-        total = writer.fold(step.kind, part, self._axis)
+        total = writer.fold(step.kind, part, self.axis)
         start = writer.data(self._start[number])
         if step.follows is not None and writer.b.uniform(start.position) != 0:
             raise UnsupportedOperator("a sum that follows a maximum and does not start at zero is not read")
@@ -295,7 +348,14 @@ class _Loop:
         values: tuple[Value, ...] = tuple(self._start)
         for number in range(times):
             counter = replace(self._low, index=self._count.low + number * self._count.step)
-            values = self._iteration(counter, values)
+            runs = Truth(self._count.runs(counter.index), ())
+            if self._count.is_exact or self._reader.decided(runs):
+                values = self._iteration(counter, values)
+                continue
+            with self._reader.reached(runs.parts):
+                ends = self._iteration(counter, values)
+            condition = self._reader.writer.truth(runs)
+            values = tuple(either(self._reader, condition, a, b) for a, b in zip(ends, values, strict=True))
         return values
 
 

@@ -11,10 +11,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from rewright import ops
-from rewright.frontends.triton.meaning.indices import lane, lanes, reads_data, variables
+from rewright.frontends.triton.meaning.indices import DATA, lane, lanes, reads_data, variables
 from rewright.frontends.triton.meaning.instances import INSTANCE
 from rewright.frontends.triton.meaning.places import Digit, Place, by_axis, digits_of, magnitude
 from rewright.frontends.triton.meaning.safety import Ranges
+from rewright.frontends.triton.meaning.tables import affine_of, index_at
 from rewright.frontends.triton.meaning.values import Address, Data, Shape, Truth
 from rewright.frontends.triton.meaning.writer import Writer
 from rewright.ir.dims import Dim, at_most, divide, product
@@ -91,13 +92,29 @@ class Accesses:
         given = (*active, *mask.parts)
         shape, places = self._places(memory, address, given, sizes)
         memory.loads.append(Access(places, given, tuple(sizes.items()), self._w.b.span, shape))
-        places, known = _unwrapped(places)
+        places, known = (places, ()) if any(map(reads_data, places)) else _unwrapped(places)
         if known:  # what is read behind the end is read again from the start, which nothing is said of here
             found = self._loaded(memory, places, shape, address.shape, mask, reached, active, other)
             condition = self._w.truth(Truth(known, address.shape))
             anything = self._w.unspecified(self._w.union(found, condition), address.shape, self._w.dtype(found))
             return self._w.select(condition, found, anything)
         return self._loaded(memory, places, shape, address.shape, mask, reached, active, other)
+
+    def known(self, address: Address, mask: Truth, active: Sequence[Index]) -> Index | None:
+        """What lies at some places, where that is a table of integers that grow evenly; None elsewhere."""
+        memory = self.memories[address.argument]
+        if memory.stores or address.data is not None or mask.data is not None or reads_data(address.index):
+            return None
+        table = affine_of(self._w.b, memory.position)
+        sizes = self._variables(address.shape)
+        if table is None or not self._ranges.holds(sizes, active, mask.parts):
+            return None
+        shape, places = self._places(memory, address, (*active, *mask.parts), sizes)
+        first, steps = table
+        if shape != memory.sizes and any(steps):
+            return None
+        memory.loads.append(Access(places, (*active, *mask.parts), tuple(sizes.items()), self._w.b.span, shape))
+        return index_at(first, steps, places) if shape == memory.sizes else Index(first)
 
     def _loaded(
         self,
@@ -173,7 +190,7 @@ class Accesses:
         if len(looked_up) != 1:
             return None
         (axis,) = looked_up
-        row = self._w.number(places[axis], (), DType.I64) if not _has_lanes(places[axis]) else None
+        row = None if self._has_lanes(places[axis]) else self._w.number(places[axis], (), DType.I64)
         others = [digits_of(place, self._variables(block)) for place in places if not reads_data(place)]
         if row is None or any(p is None for p in others) or _repeats(others):
             return None
@@ -187,6 +204,12 @@ class Accesses:
         leading = [Place(0, (Digit(name, self._w.axes[name], 1),)) for name in row.axes]
         left = [size for n, size in enumerate(shape) if n != axis]
         return self._view(found, [*leading, *kept], [*self._w.sizes(row.axes), *left], block, filling)
+
+    def _has_lanes(self, index: Index) -> bool:
+        """Whether an index differs among lanes."""
+        names = list(variables(index))
+        read = [self._w.read(name) for name in names if name.startswith(DATA)]
+        return any(name.startswith("lane") for name in names) or any(data.shape for data in read)
 
     def _gathered_at(self, tensor: int, places: Sequence[Index], block: Shape, mask: Truth) -> Data:
         """The elements at places along all axes; the first one, where a mask is false."""
@@ -301,10 +324,15 @@ class Accesses:
 
         Raises UnsupportedOperator where it is not shown that they lie inside.
         """
-        for shape, strides in ((memory.sizes, memory.strides), ((product(memory.sizes),), (1,))):
+        whole = ((product(memory.sizes),), (1,))
+        for (shape, strides), splits in (
+            ((memory.sizes, memory.strides), False),
+            ((memory.sizes, memory.strides), True),
+            (whole, True),
+        ):
             if len(strides) == 1 and not memory.is_contiguous and shape != memory.sizes:
                 continue
-            places = by_axis(address.index, shape, strides)
+            places = by_axis(address.index, shape, strides, splits=splits)
             if len(strides) == 1 and shape != memory.sizes and reads_data(address.index):
                 continue
             if places is not None and self._ranges.holds(sizes, given, self._inside(places, shape)):
@@ -464,10 +492,6 @@ def _unwrapped(places: Sequence[Index]) -> tuple[tuple[Index, ...], tuple[Index,
         else:
             found.append(place)
     return tuple(found), tuple(known)
-
-
-def _has_lanes(index: Index) -> bool:
-    return any(name.startswith("lane") for name in variables(index))
 
 
 def _repeats(places: Sequence[Place | None]) -> bool:

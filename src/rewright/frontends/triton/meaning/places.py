@@ -36,8 +36,10 @@ class Place:
         return self.digits[0].stride * self.digits[0].size if self.digits else 1
 
 
-def by_axis(offset: Index, sizes: Sequence[Dim], strides: Sequence[Dim]) -> list[Index] | None:
+def by_axis(offset: Index, sizes: Sequence[Dim], strides: Sequence[Dim], *, splits: bool = True) -> list[Index] | None:
     """Places along axes that make an offset; None where its terms are no multiples of strides.
+
+    With ``splits`` a variable moves along several axes where its step is no multiple of the stride of one.
 
     It has to be shown that each place lies in its axis: the same offset may be made otherwise.
     """
@@ -49,7 +51,9 @@ def by_axis(offset: Index, sizes: Sequence[Dim], strides: Sequence[Dim]) -> list
         if stride == 0:
             continue
         for atom, coefficient in rest.terms:
-            whole, _ = _split(coefficient, stride)
+            whole, rest_of = _split(coefficient, stride)
+            if rest_of != 0 and not splits:
+                continue
             places[axis] = places[axis] + Index(0, ((atom, whole),)) if whole != 0 else places[axis]
         whole, _ = _split(rest.constant, stride)
         places[axis] = places[axis] + whole

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from rewright.frontends.triton.meaning.indices import substitute, variables
+from rewright.frontends.triton.meaning.indices import DATA, STEP, reads_data, substitute, variables
 from rewright.frontends.triton.meaning.memory import Access, Memory
+from rewright.frontends.triton.meaning.places import digits_of
 from rewright.frontends.triton.meaning.safety import Ranges
 from rewright.ir.errors import UnsupportedOperator
 from rewright.terms.index import Index, variable
@@ -35,17 +36,42 @@ def refuse_races(ranges: Ranges, memories: Iterable[Memory]) -> None:
 
 def _is_own(first: Access, second: Access) -> bool:
     """Whether each element is touched by one lane of one iteration of one instance in both."""
-    if not first.places or first.places != second.places or first.shape != second.shape:
+    if not first.places or first.shape != second.shape or any(map(reads_data, (*first.places, *second.places))):
         return False
-    moving = {name for place in first.places for name in variables(place)}
-    return all(size == 1 or name in moving for name, size in (*first.sizes, *second.sizes))
+    if first.places != second.places and not _are_alike(first, second):
+        return False
+    return all(
+        size == 1 or name in {name for place in access.places for name in variables(place)}
+        for access in (first, second)
+        for name, size in access.sizes
+    )
+
+
+def _are_alike(first: Access, second: Access) -> bool:
+    """Whether places have the same digits, where one loop counts for the other that follows it."""
+    for one, other in zip(first.places, second.places, strict=True):
+        left, right = digits_of(one, dict(first.sizes)), digits_of(other, dict(second.sizes))
+        if left is None or right is None or left.start != right.start or len(left.digits) != len(right.digits):
+            return False
+        for a, b in zip(left.digits, right.digits, strict=True):
+            is_same = a.variable == b.variable or (a.variable.startswith(STEP) and b.variable.startswith(STEP))
+            if not is_same or a.stride != b.stride or a.size != b.size:
+                return False
+    shared = {name for name, _ in first.sizes if name.startswith(STEP)} & {name for name, _ in second.sizes}
+    return all(
+        n in set(variables(a)) & set(variables(b)) or n not in {*variables(a), *variables(b)}
+        for n in shared
+        for a, b in zip(first.places, second.places, strict=True)
+    )
 
 
 def _are_apart(ranges: Ranges, first: Access, second: Access) -> bool:
     """Whether all places of one lie before those of the other along some axis."""
     if first.shape != second.shape or not first.places:
         return False
+    read = {name for part in (*second.places, *second.mask) for name in variables(part) if name.startswith(DATA)}
     names = {name: variable(_OTHER + name) for name, _ in second.sizes}
+    names |= {name: variable(f"{DATA}{_OTHER}{name}") for name in read}  # it reads other numbers
     sizes = {**dict(first.sizes), **{_OTHER + name: size for name, size in second.sizes}}
     given = (*first.mask, *(substitute(part, names) for part in second.mask))
     moved = [substitute(place, names) for place in second.places]

@@ -71,6 +71,8 @@ class Reader:
         self.access = Accesses(self.writer, ranges, self.memories)
         self.is_trial = False
         """Whether only the steps of symbols are asked for: loads read anything, and stores write nothing."""
+        self.touched: list[Address] = []
+        """Where loads and stores were met in a trial."""
         self.assumptions: dict[str, None] = {}
         self.grid: tuple[Dim, ...] = (1, 1, 1)
         self.instances = Instances((), ())
@@ -105,8 +107,14 @@ class Reader:
             raise self._located(error, op.location) from None
         results = found if isinstance(found, tuple) else () if found is None else (found,)
         for name, value in zip(op.results, results, strict=True):
-            self.values[name] = self.fixed.get(name, value)
+            self.values[name] = self.fixed.get(name, self._named(value))
         self.writer.b.span = before
+
+    def _named(self, value: Value) -> Value:
+        """Integers as a symbol, whether they were read or computed from what was read."""
+        if not isinstance(value, Data) or self.writer.dtype(value) not in (DType.I32, DType.I64):
+            return value
+        return Whole(self.writer.named(value), value.shape, self.writer.dtype(value))
 
     def _located(self, error: UnsupportedOperator, location: Location) -> UnsupportedOperator:
         text = str(error)
@@ -124,6 +132,11 @@ class Reader:
     def sizes(self) -> dict[str, Dim]:
         """How far instances and iterations count; lanes count below the sizes of blocks, which is asked for beside."""
         return self.writer.axes
+
+    def assume(self, text: str, *parts: Index) -> None:
+        """Take for granted, and say, that these are at least zero."""
+        self.ranges.assume(*parts)
+        self.assumptions[text] = None
 
     def implies(self, wanted: Index, given: Sequence[Index] = ()) -> bool:
         """Whether an index is not negative for all instances, iterations and lanes (of at most 2 ** 20) there are."""

@@ -28,6 +28,11 @@ class Ranges:
         """What is known of sizes."""
         self._known: dict[object, bool] = {}
 
+    def assume(self, *parts: Index) -> None:
+        """Take for granted that these are at least zero."""
+        self._conditions = (*self._conditions, *parts)
+        self._known = {key: value for key, value in self._known.items() if value}
+
     def implies(self, sizes: Mapping[str, Dim], given: Sequence[Index], wanted: Index) -> bool:
         """Whether ``wanted >= 0`` wherever all of ``given`` are at least zero; variables count up to their sizes."""
         own = {n: sizes[n] for part in (*given, wanted) for n in variables(part) if not n.startswith(DATA)}

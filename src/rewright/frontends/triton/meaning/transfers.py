@@ -51,8 +51,12 @@ def loaded(reader: Reader, op: Operation) -> Value:
     mask = _mask(reader, rest[0] if rest else None, address)
     other = reader.writer.data(rest[1]) if len(rest) > 1 else None
     if reader.is_trial:
+        reader.touched.append(address)
         dtype = reader.writer.b.type(reader.memories[address.argument].position).dtype
         return reader.writer.constant(0, address.shape, dtype)
+    known = reader.access.known(address, mask, reader.active)
+    if known is not None and DTYPES.get(op.types[0].element) in (DType.I32, DType.I64):
+        return Whole(known, address.shape, DTYPES[op.types[0].element])
     if address.data is not None or reads_data(address.index):  # which is in bounds where it is reached
         reached = _guarded(reader, mask)
     else:
@@ -62,8 +66,6 @@ def loaded(reader: Reader, op: Operation) -> Value:
     dtype = DTYPES.get(op.types[0].element)
     if dtype is not None and dtype is not reader.writer.dtype(found):  # truth values are read as bytes
         found = reader.writer.convert(found, dtype)
-    if not found.shape and dtype in (DType.I32, DType.I64):
-        return Whole(reader.writer.named(found), (), dtype)
     is_condition = dtype is DType.BOOL
     return Truth((), found.shape, found) if is_condition else found
 
@@ -84,10 +86,11 @@ def stored(reader: Reader, op: Operation) -> None:
     address, value, *rest = reader.operands(op)
     if not isinstance(address, Address):
         raise UnsupportedOperator("a store to what is no pointer")
+    if reader.is_trial:
+        reader.touched.append(address)
+        return
     if address.data is not None:
         raise UnsupportedOperator("a store to places that are computed from data is not read")
-    if reader.is_trial:
-        return
     mask = _guarded(reader, _mask(reader, rest[0] if rest else None, address))
     dtype = DTYPES[op.types[0].element]
     data = reader.writer.convert(reader.writer.data(value), dtype)

@@ -80,8 +80,12 @@ class Writer:
         call = ops.CustomCall(ops.CustomCall.UNINITIALIZED, site, (kind,), 0)
         return Data(self.b.add(call), tuple(axes), shape)
 
+    def read(self, name: str) -> Data:
+        """The integers that a variable stands for."""
+        return self._read[name]
+
     def named(self, value: Data) -> Index:
-        """One integer of each instance as a variable."""
+        """Integers that were read, or computed of what was read, as a variable."""
         name = f"{DATA}{len(self._read)}"
         self._read[name] = value
         return variable(name)

@@ -1,0 +1,28 @@
+"""A row of the table of released kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+Tensor = torch.Tensor
+
+
+@dataclass(frozen=True)
+class Row:
+    """A reference, what launches kernels, and arguments."""
+
+    name: str
+    reference: Callable[..., Any]
+    launcher: Callable[..., Any]
+    args: tuple[Tensor, ...]
+    symbols: Mapping[str, str] = field(default_factory=dict)
+    """The symbols of arguments whose first axis is one."""
+
+
+def normal(*shape: int) -> Tensor:
+    """Numbers that are the same in each run."""
+    return torch.randn(shape, generator=torch.Generator().manual_seed(0))

@@ -1,0 +1,36 @@
+"""Packages that refuse to show their Triton kernels on a machine without a GPU."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import types
+from collections.abc import Iterator
+from typing import Any
+
+from bench.kernel.rows import Row
+
+
+def vllm(name: str) -> Any:
+    """A module of vLLM with its Triton kernels, as on a machine with a GPU of no particular kind.
+
+    The one of its modules that asks for a driver of Triton is told that there is one.
+    """
+    found = "vllm.triton_utils.importing"
+    if found not in sys.modules:
+        told: Any = types.ModuleType(found)
+        told.HAS_TRITON, told.TritonPlaceholder, told.TritonLanguagePlaceholder = True, None, None
+        sys.modules[found] = told
+        platforms = importlib.import_module("vllm.platforms")
+        interface = importlib.import_module("vllm.platforms.interface")
+        own = {"get_device_name": lambda *_: "GPU", "num_compute_units": lambda *_: 4}
+        platforms._current_platform = type("Platform", (interface.UnspecifiedPlatform,), own)()
+    return importlib.import_module(f"vllm.{name}")
+
+
+def rows() -> Iterator[Row]:
+    """The functions, in order."""
+    from bench.kernel.vllm import attention, experts, maps, quantised, sampling, states
+
+    for part in (maps, attention, sampling, experts, quantised, states):
+        yield from part.rows()

@@ -1,0 +1,118 @@
+"""What a kernel looks up has to be in bounds, which is a condition on its inputs, as it is one of a reference."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from rewright.ir.dims import Dim
+from rewright.ir.graph import Graph, Node
+from rewright.ir.types import DType, TensorType
+from rewright.ops import BroadcastInDim, Constant, CustomCall, Gather, Input
+from rewright.ops.reference import building as rb
+from rewright.ops.reference.simplifying import SimplifyingBuilder
+
+_MOST = 16
+PREFIX = "in bounds:"
+
+
+def with_look_ups(left: Graph, right: Graph) -> tuple[Graph, Graph] | None:
+    """Both programs with all look-ups of the right one as outputs, out of tensors of zeros.
+
+    So the left program is defined only where these look-ups are in bounds. None where the right program has none that
+    are computed from inputs of both.
+    """
+    found = list(_look_ups(left, right))[:_MOST]
+    if not found:
+        return None
+    for number, position in enumerate(found):
+        node = right.nodes[position]
+        operand = right.nodes[node.operands[0]].type
+        left, indices = _copied(left, right, node.operands[1])
+        left = _look_up(left, f"{PREFIX}{number}", node, operand, indices)
+        right = _look_up(right, f"{PREFIX}{number}", node, operand, node.operands[1])
+    return left, right
+
+
+def facts_of(left: Graph, right: Graph) -> tuple[Graph | None, tuple[str, ...]]:
+    """That all look-ups of both programs are in bounds, as booleans that are true, and in words."""
+    builder = SimplifyingBuilder()
+    names: dict[str, int] = {}
+    texts: dict[str, None] = {}
+    for graph, what in ((left, "reference"), (right, "kernel")):
+        for position in list(_look_ups(left, graph))[:_MOST]:
+            node = graph.nodes[position]
+            assert isinstance(node.op, Gather)
+            indices = _read(builder, graph, node.operands[1], names)
+            sizes = graph.nodes[node.operands[0]].type.shape
+            _bound(builder, node.op, indices, sizes)
+            texts[f"what the {what} looks up at {node.span} is in bounds"] = None
+    facts = builder.build()
+    return (facts if facts.outputs else None), tuple(texts)
+
+
+def _read(builder: SimplifyingBuilder, graph: Graph, position: int, inputs: dict[str, int]) -> int:
+    """A node of another graph, and what that is made of, added to a builder."""
+    places: dict[int, int] = {}
+    for old in sorted(graph.ancestors([position])):
+        node = graph.nodes[old]
+        if isinstance(node.op, Input):
+            if node.op.label not in inputs:
+                inputs[node.op.label] = builder.input(node.op.label, node.op)
+            places[old] = inputs[node.op.label]
+        else:
+            places[old] = builder.add(node.op, *(places[p] for p in node.operands))
+    return places[position]
+
+
+def _bound(b: SimplifyingBuilder, op: Gather, indices: int, sizes: Sequence[Dim]) -> None:
+    """Facts that each component of index vectors lies between zero and the last place of a slice."""
+    shape = b.type(indices).shape
+    kind = b.type(indices).dtype
+    is_vector = op.index_vector_dim < len(shape)
+    for number, axis in enumerate(op.start_index_map):
+        one = rb.slice_axis(b, indices, op.index_vector_dim, number, number + 1) if is_vector else indices
+        own = b.type(one).shape
+        last = b.add(BroadcastInDim(own, ()), rb.size_value(b, sizes[axis] - op.slice_sizes[axis], kind))
+        zero = rb.splat(b, 0, own, kind)
+        for left, right in ((one, zero), (last, one)):
+            b.output(f"{PREFIX}{len(b.build().outputs)}", rb.compare(b, "GE", left, right))
+
+
+def _look_ups(left: Graph, right: Graph) -> Iterator[int]:
+    seen: set[object] = set()
+    live = right.live()
+    for position, node in enumerate(right.nodes):
+        if position not in live or not isinstance(node.op, Gather):
+            continue
+        key = (node.op, node.operands[1], right.nodes[node.operands[0]].type.shape)
+        above = [right.nodes[p].op for p in right.ancestors([node.operands[1]])]
+        names = {op.label for op in above if isinstance(op, Input)}
+        if key in seen or not names or not names <= set(left.inputs) or any(isinstance(op, CustomCall) for op in above):
+            continue
+        seen.add(key)
+        yield position
+
+
+def _copied(graph: Graph, source: Graph, position: int) -> tuple[Graph, int]:
+    """A graph with a node of another one, and what that is made of; inputs of one name are one."""
+    nodes = list(graph.nodes)
+    places: dict[int, int] = {}
+    for old in sorted(source.ancestors([position])):
+        node = source.nodes[old]
+        if isinstance(node.op, Input):
+            places[old] = graph.inputs[node.op.label]
+            continue
+        nodes.append(replace(node, operands=tuple(places[p] for p in node.operands)))
+        places[old] = len(nodes) - 1
+    return replace(graph, nodes=tuple(nodes)), places[position]
+
+
+def _look_up(graph: Graph, name: str, like: Node, operand: TensorType, indices: int) -> Graph:
+    count = len(graph.nodes)
+    scalar, whole = TensorType((), DType.I32), TensorType(operand.shape, DType.I32)
+    zero = Node(Constant(scalar, (0,)), (), scalar, like.span)
+    zeros = Node(BroadcastInDim(operand.shape, ()), (count,), whole, like.span)
+    found = Node(like.op, (count + 1, indices), TensorType(like.type.shape, DType.I32), like.span)
+    outputs = {**graph.outputs, name: count + 2}
+    return replace(graph, nodes=(*graph.nodes, zero, zeros, found), outputs=outputs)
