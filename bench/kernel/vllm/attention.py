@@ -58,13 +58,11 @@ def _cache(heads: int, keys: int) -> tuple[Tensor, ...]:
 
 
 def _paged(q: Tensor, k: Tensor, v: Tensor, pages: Tensor) -> Tensor:
-    keys, values = (
-        x.index_select(0, pages.flatten())
-        .unflatten(0, pages.shape)
-        .flatten(1, 2)
-        .repeat_interleave(q.shape[1] // x.shape[2], 2)
-        for x in (k, v)
-    )
+    def sequence(x: Tensor) -> Tensor:
+        tokens = torch.nn.functional.embedding(pages, x.flatten(1)).unflatten(-1, x.shape[1:]).flatten(1, 2)
+        return tokens.repeat_interleave(q.shape[1] // x.shape[2], 2)
+
+    keys, values = sequence(k), sequence(v)
     scores = torch.einsum("bhd,bthd->bht", q, keys) * 0.25
     return torch.einsum("bht,bthd->bhd", torch.softmax(scores, -1), values)
 

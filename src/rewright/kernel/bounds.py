@@ -11,6 +11,7 @@ from rewright.ir.types import DType, TensorType
 from rewright.ops import BroadcastInDim, Constant, CustomCall, Gather, Input
 from rewright.ops.reference import building as rb
 from rewright.ops.reference.simplifying import SimplifyingBuilder
+from rewright.ops.reference.size_values import size_value
 
 _MOST = 16
 PREFIX = "in bounds:"
@@ -73,7 +74,7 @@ def _bound(b: SimplifyingBuilder, op: Gather, indices: int, sizes: Sequence[Dim]
     for number, axis in enumerate(op.start_index_map):
         one = rb.slice_axis(b, indices, op.index_vector_dim, number, number + 1) if is_vector else indices
         own = b.type(one).shape
-        last = b.add(BroadcastInDim(own, ()), rb.size_value(b, sizes[axis] - op.slice_sizes[axis], kind))
+        last = b.add(BroadcastInDim(own, ()), size_value(b, sizes[axis] - op.slice_sizes[axis], kind))
         zero = rb.splat(b, 0, own, kind)
         for left, right in ((one, zero), (last, one)):
             b.output(f"{PREFIX}{len(b.build().outputs)}", rb.compare(b, "GE", left, right))

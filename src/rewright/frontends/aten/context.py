@@ -15,6 +15,7 @@ from rewright.ir.errors import UnsupportedOperator
 from rewright.ir.types import DType, TensorType
 from rewright.ops.reference import building as rb
 from rewright.ops.reference.simplifying import SimplifyingBuilder
+from rewright.ops.reference.size_values import size_value
 
 
 class NotCovered(UnsupportedOperator):
@@ -147,7 +148,7 @@ class Context:
         if isinstance(operand, Value):
             return rb.convert(self.b, operand.position, dtype)
         if isinstance(operand, SizeExpr):
-            return rb.size_value(self.b, operand, dtype)
+            return size_value(self.b, operand, dtype)
         if dtype.is_unsigned and isinstance(operand, int) and operand < 0:
             operand %= 1 << int(dtype.value.lstrip("ui"))  # counted from the other end, as PyTorch does
         return rb.splat(self.b, operand, (), dtype)

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from rewright import ops
-from rewright.ir.dims import Dim, Shape, symbol
+from rewright.ir.dims import Dim, Shape
 from rewright.ir.errors import TypeMismatch
 from rewright.ir.graph import GraphBuilder
 from rewright.ir.operator import Operator
@@ -252,14 +252,3 @@ def dot(builder: GraphBuilder, x: int, y: int, contract: tuple[Sequence[int], Se
     """Sum of products over pairs of axes; the first ``batch`` axes of both go in parallel."""
     parallel = tuple(range(batch))
     return builder.add(ops.DotGeneral(parallel, parallel, tuple(contract[0]), tuple(contract[1])), x, y)
-
-
-def size_value(builder: GraphBuilder, size: Dim, dtype: DType) -> int:
-    """A size as a scalar; a symbolic one is written as sums of ones, which it is for every value of its symbols."""
-    if isinstance(size, int):
-        return splat(builder, size, (), dtype)
-    total = splat(builder, 0, (), dtype)
-    for names, coefficient in size.terms:
-        ones = splat(builder, coefficient, tuple(symbol(name) for name in names), dtype)
-        total = add(builder, total, reduce(builder, "sum", ones, range(len(names))))
-    return total

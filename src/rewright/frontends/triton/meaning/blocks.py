@@ -9,7 +9,7 @@ from rewright import ops
 from rewright.frontends.triton.meaning.indices import DATA, lane, moved_lanes, substitute, variables
 from rewright.frontends.triton.meaning.integers import DTYPES
 from rewright.frontends.triton.meaning.table import MEANINGS
-from rewright.frontends.triton.meaning.values import Address, Data, Least, Truth, Value, Whole
+from rewright.frontends.triton.meaning.values import Address, Choice, Data, Least, Truth, Value, Whole
 from rewright.frontends.triton.text import Operation
 from rewright.ir.errors import UnsupportedOperator
 from rewright.ops.base import ReductionKind
@@ -53,10 +53,19 @@ def laid_out(reader: Reader, value: Value, shape: tuple[int, ...], places: dict[
 
 def _moved(reader: Reader, index: Index, shape: tuple[int, ...], places: dict[int, int]) -> Index:
     """An index with its lanes along other axes, and what was read for each lane laid out likewise."""
-    writer = reader.writer
-    read = {name: writer.read(name) for name in variables(index) if name.startswith(DATA)}
-    moved = {name: _data(reader, data, shape, places) for name, data in read.items() if data.shape}
-    return substitute(moved_lanes(index, places), {name: writer.named(data) for name, data in moved.items()})
+    writer, values = reader.writer, dict[str, Index]()
+    for name in {name for name in variables(index) if name.startswith(DATA)}:
+        data = writer.read(name)
+        if not data.shape:
+            continue
+        moved, choice = _data(reader, data, shape, places), writer.choices.get(name)
+        if choice is None:
+            values[name] = writer.named(moved)
+        else:
+            parts = tuple(_moved(reader, part, shape, places) for part in choice.parts)
+            sides = (_moved(reader, side, shape, places) for side in (choice.yes, choice.no))
+            values[name] = writer.chosen(moved, Choice(parts, *sides))
+    return substitute(moved_lanes(index, places), values)
 
 
 def _data(reader: Reader, value: Data, shape: tuple[int, ...], places: dict[int, int]) -> Data:

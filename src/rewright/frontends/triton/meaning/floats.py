@@ -13,8 +13,8 @@ import numpy as np
 from rewright import ops
 from rewright.frontends.triton.meaning.integers import DTYPES, on_data
 from rewright.frontends.triton.meaning.table import MEANINGS
-from rewright.frontends.triton.meaning.values import Address, Data, Truth, Value, Whole
-from rewright.frontends.triton.text import Operation
+from rewright.frontends.triton.meaning.values import Address, Choice, Data, Truth, Value, Whole
+from rewright.frontends.triton.text import Kind, Operation
 from rewright.ir.errors import UnsupportedOperator
 from rewright.ir.operator import Operator
 from rewright.ir.types import DType
@@ -192,6 +192,9 @@ def choice(reader: Reader, op: Operation) -> Value:
     if isinstance(yes, Address) or isinstance(no, Address):
         raise UnsupportedOperator("a choice among pointers is not read")
     whole = on_data(reader, ops.Select(), *reader.spread_condition(condition, yes), no)
+    if isinstance(condition, Truth) and condition.data is None and isinstance(yes, Whole) and isinstance(no, Whole):
+        chosen = reader.writer.chosen(whole, Choice(condition.parts, yes.index, no.index))
+        return Whole(chosen, whole.shape, yes.dtype)
     return Truth((), whole.shape, whole) if isinstance(yes, Truth) else whole
 
 
@@ -210,7 +213,7 @@ def converted(reader: Reader, op: Operation) -> Value:
 @MEANINGS.enter("arith.constant")
 def constant(reader: Reader, op: Operation) -> Value:
     """A number in all places."""
-    kind = op.types[0]
+    kind = op.types[0] if op.types else Kind("i1")  # ``arith.constant true``
     text = op.words[0].removeprefix("dense<").removesuffix(">") if op.words else ""
     if text in ("true", "false") or kind.element == "i1":
         truth = text in ("true", "1", "-1")
@@ -238,7 +241,7 @@ def named_log2e(numbers: Iterable[float]) -> float | None:
 
 def literal(op: Operation) -> float | None:
     """The number of a constant of floats; None of others."""
-    dtype = DTYPES.get(op.types[0].element)
+    dtype = DTYPES.get(op.types[0].element) if op.types else None
     text = op.words[0].removeprefix("dense<").removesuffix(">") if op.words else ""
     return _float(text, dtype) if dtype is not None and dtype.is_float and not text.startswith("[") else None
 

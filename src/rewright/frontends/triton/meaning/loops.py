@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 MOST = 64
 """Iterations that are written out, where no fold is found."""
+_CARRIED = "carried_"
 _UNBOUNDED = 1 << 30
 """Iterations of a loop of which it is not known yet where it ends."""
 
@@ -178,12 +179,12 @@ class _Loop:
         with _Axis(reader, self.axis, self._count):
             given: list[Value] = []
             for number, value in enumerate(self._start):
-                probe = variable(f"carried_{number}")
+                probe = variable(self._carried(number))
                 is_symbol = isinstance(value, Whole | Address)
                 given.append(replace(value, index=value.index + probe) if is_symbol else value)  # type: ignore[union-attr]
             before, reader.is_trial = reader.is_trial, True
             for number in range(len(self._start)):
-                reader.writer.axes[f"carried_{number}"] = 1 << 30
+                reader.writer.axes[self._carried(number)] = 1 << 30
             try:
                 ends = self._iteration(self._counter(), given)
             except UnsupportedOperator:
@@ -191,7 +192,7 @@ class _Loop:
             finally:
                 reader.is_trial = before
                 for number in range(len(self._start)):
-                    del reader.writer.axes[f"carried_{number}"]
+                    del reader.writer.axes[self._carried(number)]
         found: list[Index | None] = []
         for value, end in zip(given, ends, strict=True):
             if not isinstance(value, Whole | Address):
@@ -200,13 +201,17 @@ class _Loop:
             step = end.index - value.index if isinstance(end, type(value)) else None
             names = set(variables(step)) if step is not None else set[str]()
             is_symbol = step is not None and self.axis not in names and not reads_data(step)
-            if is_symbol and not any(name.startswith("carried_") for name in names):
+            if is_symbol and not any(name.startswith(_CARRIED) for name in names):
                 found.append(step)
             elif isinstance(value, Whole):
                 found.append(None)  # a number that is computed from data
             else:
                 return None
         return found
+
+    def _carried(self, number: int) -> str:
+        """A variable for a symbol before an iteration."""
+        return f"{_CARRIED}{number}_{self.axis}"
 
     def _counter(self) -> Whole:
         return replace(self._low, index=self._count.low + variable(self.axis) * self._count.step)

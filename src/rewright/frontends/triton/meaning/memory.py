@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from rewright import ops
-from rewright.frontends.triton.meaning.indices import DATA, lane, lanes, reads_data, variables
+from rewright.frontends.triton.meaning.indices import DATA, lane, lanes, reads_data, substitute, variables
 from rewright.frontends.triton.meaning.instances import INSTANCE
 from rewright.frontends.triton.meaning.places import Digit, Place, by_axis, digits_of, magnitude
 from rewright.frontends.triton.meaning.safety import Ranges
@@ -23,7 +23,7 @@ from rewright.ir.errors import UnsupportedOperator
 from rewright.ir.types import DType, SourceSpan
 from rewright.ops.base import ReductionKind
 from rewright.ops.reference import building as rb
-from rewright.terms.index import Index, Remainder
+from rewright.terms.index import Index, Remainder, variable
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +90,10 @@ class Accesses:
         memory = self.memories[address.argument]
         sizes = self._variables(address.shape)
         given = (*active, *mask.parts)
+        address = self._settled(address, given, sizes)
+        choice = self._open_choice(address.index)
+        if choice is not None:
+            return self._load_chosen(address, choice, mask, reached, active, other)
         shape, places = self._places(memory, address, given, sizes)
         memory.loads.append(Access(places, given, tuple(sizes.items()), self._w.b.span, shape))
         places, known = (places, ()) if any(map(reads_data, places)) else _unwrapped(places)
@@ -99,6 +103,46 @@ class Accesses:
             anything = self._w.unspecified(self._w.union(found, condition), address.shape, self._w.dtype(found))
             return self._w.select(condition, found, anything)
         return self._loaded(memory, places, shape, address.shape, mask, reached, active, other)
+
+    def _settled(self, address: Address, given: Sequence[Index], sizes: Mapping[str, Dim]) -> Address:
+        """The address with choices made that are decided wherever it is used."""
+        index = address.index
+        while True:
+            for name in [name for name in variables(index) if name in self._w.choices]:
+                choice = self._w.choices[name]
+                if self._ranges.holds(sizes, given, choice.parts):
+                    index = substitute(index, {name: choice.yes})
+                elif any(self._ranges.implies(sizes, given, part * -1 - 1) for part in choice.parts):
+                    index = substitute(index, {name: choice.no})
+                else:
+                    continue
+                break
+            else:
+                return replace(address, index=index)
+
+    def _open_choice(self, index: Index) -> str | None:
+        """A choice by one condition that an index depends on, and no other data beside."""
+        names = [name for name in variables(index) if name.startswith(DATA)]
+        is_simple = all(name in self._w.choices and len(self._w.choices[name].parts) == 1 for name in names)
+        return names[0] if names and is_simple else None
+
+    def _load_chosen(
+        self, address: Address, name: str, mask: Truth, reached: Truth, active: Sequence[Index], other: Data | None
+    ) -> Data:
+        """What lies at the first of two places where that is chosen; of the other one only that it is in bounds."""
+        choice = self._w.choices[name]
+        (part,) = choice.parts
+        apart = replace(address, index=substitute(address.index, {name: choice.no}))
+        outside = replace(mask, parts=(*mask.parts, part * -1 - 1))
+        self.load(apart, outside, replace(reached, parts=(*reached.parts, part * -1 - 1)), active, other)
+        one = replace(address, index=substitute(address.index, {name: choice.yes}))
+        parts = (*mask.parts, part)
+        found = self.load(
+            one, replace(mask, parts=parts), replace(reached, parts=(*reached.parts, part)), active, other
+        )
+        unknown = self._w.truth(outside)
+        kind = self._w.dtype(found)
+        return self._w.select(unknown, self._w.unspecified(found.axes, address.shape, kind), found)
 
     def known(self, address: Address, mask: Truth, active: Sequence[Index]) -> Index | None:
         """What lies at some places, where that is a table of integers that grow evenly; None elsewhere."""
@@ -129,7 +173,7 @@ class Accesses:
     ) -> Data:
         """As :meth:`load`, at places of the axes of a tensor."""
         sizes, given = self._variables(block), (*active, *mask.parts)
-        digits = [digits_of(place, sizes) for place in places]
+        digits = [self._digits(place, sizes, given) for place in places]
         tensor = memory.position
         if shape != memory.sizes:
             tensor = rb.reshape(self._w.b, tensor, shape)
@@ -250,9 +294,10 @@ class Accesses:
             raise UnsupportedOperator(f"writes to {memory.name}, of which several elements lie at one place of memory")
         sizes = self._variables(address.shape)
         given = (*active, *mask.parts)
+        address = self._settled(address, given, sizes)
         shape, places = self._places(memory, address, given, sizes)
         memory.stores.append(Access(places, given, tuple(sizes.items()), self._w.b.span, shape))
-        digits = [d for d in (digits_of(place, sizes) for place in places) if d is not None]
+        digits = [d for d in (self._digits(place, sizes, given) for place in places) if d is not None]
         if len(digits) < len(places) or _repeats(digits) or any(map(reads_data, places)):
             raise UnsupportedOperator("writes to places that are no digits of its variables")
         self._only_once(value, replace(mask, parts=given), digits)
@@ -275,9 +320,10 @@ class Accesses:
             raise UnsupportedOperator(f"writes to {memory.name}, of which several elements lie at one place of memory")
         sizes = self._variables(address.shape)
         given = (*active, *mask.parts)
+        address = self._settled(address, given, sizes)
         shape, places = self._places(memory, address, given, sizes)
         memory.stores.append(Access(places, given, tuple(sizes.items()), self._w.b.span, shape, kind))
-        digits = [d for d in (digits_of(place, sizes) for place in places) if d is not None]
+        digits = [d for d in (self._digits(place, sizes, given) for place in places) if d is not None]
         if len(digits) < len(places) or _repeats(digits) or any(map(reads_data, places)):
             raise UnsupportedOperator("accumulates at places that are no digits of its variables")
         if any(name.startswith(INSTANCE) for name in self._w.axes):
@@ -305,6 +351,15 @@ class Accesses:
         axes = tuple(name for name in value.axes if name in names)
         position = rb.insert_ones(b, position, [len(axes) + k for k in lost])
         return Data(position, axes, tuple(1 if k in lost else n for k, n in enumerate(value.shape)))
+
+    def _digits(self, place: Index, sizes: Mapping[str, Dim], given: Sequence[Index]) -> Place | None:
+        """The digits of a place, of lanes those that a mask leaves."""
+        lanes_of = {name: size for name, size in sizes.items() if name.startswith("lane")}
+
+        def below(name: str, bound: int) -> bool:
+            return name in lanes_of and self._ranges.implies(sizes, given, Index(bound - 1) - variable(name))
+
+        return digits_of(place, sizes, below)
 
     def _variables(self, block: Shape) -> dict[str, Dim]:
         return {**self._w.axes, **dict(zip(lanes(len(block)), block, strict=True))}
@@ -371,6 +426,9 @@ class Accesses:
         axes = tuple(name for name in self._w.axes if name in names)
         own = [lane(k) for k in range(len(block)) if lane(k) in names]
         tensor = rb.transpose(b, tensor, [names.index(name) for name in (*axes, *own)])
+        missing = [0] * len(axes) + [int(block[int(n[4:])]) - int(digits[names.index(n)].size) for n in own]
+        if any(missing):  # lanes that are masked
+            tensor = rb.pad(b, tensor, [0] * len(missing), missing, rb.cast(filling, b.type(tensor).dtype))
         full = (*self._w.sizes(axes), *block)
         kept = [*range(len(axes)), *(len(axes) + k for k in range(len(block)) if lane(k) in names)]
         if kept != list(range(len(full))):
@@ -406,6 +464,10 @@ class Accesses:
                 shape = list(b.type(tensor).shape)
                 tensor = rb.reshape(b, tensor, [*shape[:axis], *shape[axis + 1 :]])
         order = [*axes, *(lane(k) for k in range(len(value.shape)) if lane(k) in names)]
+        for axis, name in enumerate(order):
+            size = digits[names.index(name)].size
+            if b.type(tensor).shape[axis] != size:  # lanes that are masked
+                tensor = rb.slice_axis(b, tensor, axis, 0, size)
         tensor = rb.transpose(b, tensor, [order.index(name) for name in names])
         tensor = self._with_gaps(tensor, places, filling)
         tensor = rb.reshape(b, tensor, [p.length for p in places])

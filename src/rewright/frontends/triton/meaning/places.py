@@ -6,8 +6,8 @@ place such as ``tile * 64 + lane`` has two digits, so the axis is read as one of
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from rewright.frontends.triton.meaning.indices import DATA
 from rewright.ir.dims import Dim, SizeExpr, divide, symbol
@@ -61,8 +61,15 @@ def by_axis(offset: Index, sizes: Sequence[Dim], strides: Sequence[Dim], *, spli
     return places if rest == ZERO else None
 
 
-def digits_of(place: Index, sizes: Mapping[str, Dim]) -> Place | None:
-    """The digits of a place, the largest first; None where their values overlap, or are not of variables alone."""
+Below = Callable[[str, int], bool]
+"""Whether a variable is known to stay below a number."""
+
+
+def digits_of(place: Index, sizes: Mapping[str, Dim], below: Below | None = None) -> Place | None:
+    """The digits of a place, the largest first; None where their values overlap, or are not of variables alone.
+
+    Lanes that are masked count as far as ``below`` says: of 16 lanes beside rows of 10, ten.
+    """
     found: list[Digit] = []
     for atom, coefficient in place.terms:
         if not isinstance(atom, Variable) or atom.name.startswith(DATA):
@@ -70,11 +77,18 @@ def digits_of(place: Index, sizes: Mapping[str, Dim]) -> Place | None:
         if sizes[atom.name] != 1:
             found.append(Digit(atom.name, sizes[atom.name], coefficient))
     found.sort(key=lambda digit: -magnitude(digit.stride))
-    for digit, following in zip(found, found[1:], strict=False):
+    for number, digit in enumerate(found[:-1]):
+        following = found[number + 1]
         steps = divide(digit.stride, following.stride)
-        if steps is None or magnitude(steps) < magnitude(following.size):
+        if steps is None:
             return None
-        if steps != following.size and not (isinstance(steps, int) and isinstance(following.size, int)):
+        if isinstance(steps, int) and isinstance(following.size, int) and steps < following.size:
+            if below is None or not below(following.variable, steps):
+                return None
+            found[number + 1] = replace(following, size=steps)
+            continue
+        are_numbers = isinstance(steps, int) and isinstance(following.size, int)
+        if magnitude(steps) < magnitude(following.size) or not (steps == following.size or are_numbers):
             return None
     if found and not isinstance(found[-1].stride, int):
         return None

@@ -266,7 +266,7 @@ def divisors_of_ids(kernel: Function, arguments: Mapping[str, Argument]) -> dict
             ids[op.results[0]] = ids[op.operands[0]]
         elif op.name in ("arith.extsi", "arith.trunci") and op.operands[0] in sizes:
             sizes[op.results[0]] = sizes[op.operands[0]]
-        elif op.name == "arith.constant" and not op.types[0].shape and op.words[0].isdecimal():
+        elif op.name == "arith.constant" and op.types and not op.types[0].shape and op.words[0].isdecimal():
             sizes[op.results[0]] = int(op.words[0])
         elif op.name in ("arith.divsi", "arith.remsi") and op.operands[0] in ids and op.operands[1] in sizes:
             found.setdefault(ids[op.operands[0]], []).append(sizes[op.operands[1]])

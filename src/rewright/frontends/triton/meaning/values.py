@@ -42,6 +42,15 @@ class Least:
 
 
 @dataclass(frozen=True, slots=True)
+class Choice:
+    """One index where all parts are at least zero, else the other: ``where(row < rows, row, 0)``."""
+
+    parts: tuple[Index, ...]
+    yes: Index
+    no: Index
+
+
+@dataclass(frozen=True, slots=True)
 class Truth:
     """Where all indices are at least zero, and the data, if any, is true."""
 

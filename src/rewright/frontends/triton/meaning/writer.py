@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from functools import partial, reduce
 
 from rewright import ops
-from rewright.frontends.triton.meaning.indices import DATA, lanes
-from rewright.frontends.triton.meaning.values import Data, Least, Shape, Truth, Value, Whole
+from rewright.frontends.triton.meaning.indices import DATA, lanes, variables
+from rewright.frontends.triton.meaning.values import Choice, Data, Least, Shape, Truth, Value, Whole
 from rewright.ir.dims import Dim
 from rewright.ir.errors import UnsupportedOperator
 from rewright.ir.operator import Operator
@@ -15,6 +15,7 @@ from rewright.ir.types import DType, TensorType
 from rewright.ops.functions.record import Direction
 from rewright.ops.reference import building as rb
 from rewright.ops.reference.simplifying import SimplifyingBuilder
+from rewright.ops.reference.size_values import size_value
 from rewright.terms.index import Index, Quotient, Remainder, Variable, variable
 
 
@@ -26,6 +27,8 @@ class Writer:
         self.axes: dict[str, Dim] = {}
         self._unspecified = 0
         self._read: dict[str, Data] = {}
+        self.choices: dict[str, Choice] = {}
+        """What is known of variables that stand for one of two indices."""
 
     def sizes(self, axes: Sequence[str]) -> tuple[Dim, ...]:
         """The sizes of some axes."""
@@ -90,6 +93,12 @@ class Writer:
         self._read[name] = value
         return variable(name)
 
+    def chosen(self, value: Data, choice: Choice) -> Index:
+        """Integers as a variable of which it is known among which two indices it chooses."""
+        found = self.named(value)
+        self.choices[next(variables(found))] = choice
+        return found
+
     def convert(self, value: Data, dtype: DType) -> Data:
         """The same numbers in another dtype."""
         return Data(rb.convert(self.b, value.position, dtype), value.axes, value.shape)
@@ -142,7 +151,7 @@ class Writer:
         return self.apply(ops.Compare(direction), *numbers)
 
     def _size(self, size: Dim, shape: Shape, dtype: DType) -> Data:
-        position = rb.size_value(self.b, size, dtype)
+        position = size_value(self.b, size, dtype)
         return Data(self.b.add(ops.BroadcastInDim(shape, ()), position) if shape else position, (), shape)
 
     def _atom(self, atom: object, shape: Shape, dtype: DType) -> Data:

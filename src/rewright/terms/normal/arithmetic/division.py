@@ -23,7 +23,8 @@ def floor_quotient(context: Context, numerator: Polynomial, divisor: Polynomial)
 
     Polynomial division gives a quotient and a rest; where the rest, the numerator, or the rest plus or minus the
     divisor is known to lie between zero and the divisor, the quotient is resolved, else a floor of the rest stays.
-    Where the rest has another floor, ``16*floor(x/8) + x`` over 24 for example, so may be what is left of it when one
+    Of ``64*t + r`` over 256, where r lies between zero and 64, it is that of ``t`` over 4. Where the rest has another
+    floor, ``16*floor(x/8) + x`` over 24 for example, so may be what is left of it when one
     more of these is taken out: ``x - 8*floor(x/8)``.
     """
     if divisor == ONE:
@@ -38,6 +39,14 @@ def floor_quotient(context: Context, numerator: Polynomial, divisor: Polynomial)
     for candidate, result in ((rest, quotient), (numerator, ZERO), *nearby, *_around(rest, quotient, bottom)):
         if context.holds(at_least_zero(candidate)) and context.holds(less_than(candidate, divisor)):
             return result
+    if isinstance(bottom, int):
+        for step in sorted({abs(c) for c in rest.terms.values() if isinstance(c, int) and c}, reverse=True):
+            high = Polynomial({m: c for m, c in rest.terms.items() if isinstance(c, int) and c % step == 0})
+            low = rest - high
+            if not 1 < step < bottom or bottom % step or not rest.integer or not context.holds(at_least_zero(low)):
+                continue
+            if context.holds(less_than(low, polynomial(step))):
+                return quotient + floor_quotient(context, divide(high, polynomial(step))[0], polynomial(bottom // step))
     leading = max((m for m in rest.terms if m), key=_degree, default=())
     if isinstance(bottom, int) and rest.integer and leading and 2 * rest.terms[leading] > bottom:
         return quotient - floor_quotient(context, -rest + (bottom - 1), divisor)  # ``-n`` is rounded as ``n`` is
