@@ -163,11 +163,11 @@ class _Checked:
 
     def load(self, places: Any, mask: Any, other: Any, dtype: Any) -> Any:
         self._check("reads", places, mask, np.dtype(dtype).itemsize)
-        return self._memory.load(places, mask, other, dtype)
+        return self._memory.load(places, np.asarray(mask, bool), other, dtype)
 
     def store(self, places: Any, values: Any, mask: Any) -> Any:
         self._check("writes", places, mask, values.dtype.itemsize)
-        return self._memory.store(places, values, mask)
+        return self._memory.store(places, values, np.asarray(mask, bool))
 
     def atomic_rmw(self, operation: Any, places: Any, values: Any, mask: Any, order: Any) -> Any:
         self._check("writes", places, mask, values.dtype.itemsize)

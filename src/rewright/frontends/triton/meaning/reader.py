@@ -14,9 +14,10 @@ import numpy as np
 
 from rewright import ops
 from rewright.frontends.triton.meaning import blocks, control, floats, integers, loops, transfers
+from rewright.frontends.triton.meaning.accesses import Accesses
 from rewright.frontends.triton.meaning.indices import lanes
 from rewright.frontends.triton.meaning.instances import Instances
-from rewright.frontends.triton.meaning.memory import Accesses, Memory
+from rewright.frontends.triton.meaning.memory import Memory
 from rewright.frontends.triton.meaning.races import refuse_races
 from rewright.frontends.triton.meaning.safety import Ranges
 from rewright.frontends.triton.meaning.table import MEANINGS
@@ -235,6 +236,7 @@ def read_kernel(
     accesses = [a for memory in reader.memories.values() for a in (*memory.loads, *memory.stores)]
     reader.instances.refuse_others(index for access in accesses for index in (*access.places, *access.mask))
     refuse_races(reader.ranges, {id(memory): memory for memory in reader.memories.values()}.values())
+    reader.assumptions |= reader.access.notes
     if reader.unfit:
         lines = ", ".join(map(str, sorted(reader.unfit)))
         reader.assumptions[f"integers of 32 bits do not overflow in {kernel.name} (lines {lines})"] = None

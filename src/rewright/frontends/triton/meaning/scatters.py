@@ -1,0 +1,127 @@
+"""Stores to rows of which data says the number, such as the slots of a cache.
+
+``cache[slot[token], head, :] = key[token, head, :]`` writes whole rows, one for each token. That no two instances write
+to one row is an assumption, as it is one of ``cache[slots] = keys``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from rewright import ops
+from rewright.frontends.triton.meaning.indices import DATA, reads_data, variables
+from rewright.frontends.triton.meaning.places import Digit, Place
+from rewright.frontends.triton.meaning.values import Data, Truth
+from rewright.frontends.triton.meaning.views import Views, lengths
+from rewright.frontends.triton.meaning.writer import Writer
+from rewright.ir.dims import Dim
+from rewright.ir.errors import UnsupportedOperator
+from rewright.ir.types import DType
+from rewright.ops.reference import building as rb
+from rewright.ops.reference.indexing import gather_points, scatter_points
+from rewright.terms.index import Index
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Where rows are written: the axes that data counts along, its numbers, and the digits along all other axes."""
+
+    looked_up: tuple[int, ...]
+    numbers: tuple[Data, ...]
+    places: tuple[Place, ...]
+
+    @property
+    def axes(self) -> tuple[str, ...]:
+        """Instances and iterations of which each writes a row of its own."""
+        return tuple(dict.fromkeys(name for number in self.numbers for name in number.axes))
+
+
+def rows_of(writer: Writer, places: Sequence[Index], digits: Sequence[Place | None]) -> Rows:
+    """The rows that places are in; raises UnsupportedOperator where lanes have rows of their own."""
+    looked_up = tuple(axis for axis, place in enumerate(places) if reads_data(place))
+    kept = [digits[axis] for axis in range(len(places)) if axis not in looked_up]
+    if any(_has_lanes(writer, places[axis]) for axis in looked_up) or any(place is None for place in kept):
+        raise UnsupportedOperator("writes to places that are no digits of its variables")
+    numbers = tuple(writer.number(places[axis], (), DType.I64) for axis in looked_up)
+    found = Rows(looked_up, numbers, tuple(place for place in kept if place is not None))
+    names = [d.variable for place in found.places for d in place.digits]
+    if set(names) & set(found.axes) or len(set(names)) < len(names):
+        raise UnsupportedOperator("writes to rows that instances share, at places that move with the instance")
+    return found
+
+
+def _has_lanes(writer: Writer, index: Index) -> bool:
+    names = list(variables(index))
+    read = [writer.read(name) for name in names if name.startswith(DATA)]
+    return any(name.startswith("lane") for name in names) or any(data.shape for data in read)
+
+
+def scattered(
+    writer: Writer, views: Views, tensor: int, shape: Sequence[Dim], rows: Rows, value: Data, mask: Truth
+) -> int:
+    """The tensor with a block of all instances in some of its rows."""
+    b, axes = writer.b, rows.axes
+    condition, mask = _of_rows(writer, rows, mask)
+    leading = [Place(0, (Digit(name, writer.axes[name], 1),)) for name in axes]
+    left = [size for axis, size in enumerate(shape) if axis not in rows.looked_up]
+    sizes = [*writer.sizes(axes), *left]
+    places = [*leading, *rows.places]
+    updates = views.tensor(value, places, sizes)
+    columns = [writer.spread(number, axes) for number in rows.numbers]
+    if mask.parts or mask.data is not None or not _are_whole(rows.places, left):
+        before = gather_points(b, tensor, rows.looked_up, [_first(writer, rows, condition, c, axes) for c in columns])
+        written = views.tensor(writer.truth(mask), places, sizes)
+        updates = b.add(ops.Select(), written, updates, before)
+    if condition is not None:  # a row that lies behind the tensor is not written
+        behind = rb.splat_like(b, -1, columns[0])
+        columns[0] = b.add(ops.Select(), writer.spread(condition, axes), columns[0], behind)
+    return scatter_points(b, tensor, rows.looked_up, columns, updates, "replace")
+
+
+def _first(writer: Writer, rows: Rows, condition: Data | None, column: int, axes: tuple[str, ...]) -> int:
+    """Where rows are read: the first row in place of those that are not written."""
+    if condition is None:
+        return column
+    zero = rb.splat_like(writer.b, 0, column)
+    return writer.b.add(ops.Select(), writer.spread(condition, axes), column, zero)
+
+
+def _of_rows(writer: Writer, rows: Rows, mask: Truth) -> tuple[Data | None, Truth]:
+    """What of a mask is the same for a whole row, and the rest of it."""
+    own = tuple(part for part in mask.parts if not _has_lanes(writer, part) and _axes(writer, part) <= set(rows.axes))
+    data = None if mask.data is None else _narrowed(writer, mask.data)
+    is_own = data is not None and not data.shape and set(data.axes) <= set(rows.axes)
+    rest = replace(mask, parts=tuple(p for p in mask.parts if p not in own), data=None if is_own else mask.data)
+    if not own and not is_own:
+        return None, rest
+    return writer.truth(Truth(own, (), data if is_own else None)), rest
+
+
+def _narrowed(writer: Writer, data: Data) -> Data:
+    """A condition of a block as one of no axes, where a broadcast gave it these."""
+    node = writer.b.node(data.position)
+    outer = tuple(range(len(data.axes)))
+    if data.shape and isinstance(node.op, ops.BroadcastInDim) and node.op.dimensions == outer:
+        return Data(node.operands[0], data.axes, ())
+    return data
+
+
+def _axes(writer: Writer, index: Index) -> set[str]:
+    found: set[str] = set()
+    for name in variables(index):
+        found |= set(writer.read(name).axes) if name.startswith(DATA) else {name}
+    return found
+
+
+def _are_whole(places: Sequence[Place], sizes: Sequence[Dim]) -> bool:
+    for place, size in zip(places, sizes, strict=True):
+        dense = all(n == d.size for n, d in zip(lengths(place), place.digits, strict=False))
+        if not dense or len(lengths(place)) != max(len(place.digits), 1) or place.start != 0 or place.length != size:
+            return False
+    return True
+
+
+def names_of(rows: Rows) -> Mapping[str, None]:
+    """All variables that tell elements apart."""
+    return dict.fromkeys([*rows.axes, *(d.variable for place in rows.places for d in place.digits)])
