@@ -30,7 +30,7 @@ def vllm(name: str) -> Any:
 
 def rows() -> Iterator[Row]:
     """The functions, in order."""
-    from bench.kernel.vllm import attention, experts, maps, quantised, sampling, states
+    from bench.kernel.vllm import attention, caches, experts, linear, maps, quantised, sampling, states
 
-    for part in (maps, attention, sampling, experts, quantised, states):
+    for part in (maps, attention, caches, linear, sampling, experts, quantised, states):
         yield from part.rows()

@@ -86,6 +86,22 @@ def rows() -> Iterator[Row]:
         (x, x + 1, w, b),
         {"x": "rows", "g": "rows"},
     )
+    mixing = vllm("model_executor.kernels.mhc.triton")
+    yield Row(
+        "rmsnorm_nw",
+        lambda x: F.rms_norm(x, (40,), None, 1e-6),
+        lambda x: mixing.rmsnorm_nw(x, 1e-6),
+        (x,),
+        BOTH,
+    )
+    yield Row(
+        "mhc_pre_mix_triton",
+        lambda p, q, scale, base: (
+            torch.sigmoid(p.sum(0)[:, :4] * torch.rsqrt(q.sum(0) * (1.0 / 64) + 1e-6)[:, None] * scale + base) + 1e-3
+        ),
+        lambda p, q, scale, base: mixing.mhc_pre_mix_triton(p, q, scale, base, 4, 64, 1e-6, 1e-3),
+        (normal(3, 5, 12), normal(3, 5).square(), normal(1), normal(4)),
+    )
 
 
 def _swiglu_step(x: Tensor) -> Tensor:

@@ -53,7 +53,7 @@ class Accesses:
         if choice is not None:
             return self._load_chosen(address, choice, mask, reached, active, other)
         shape, places = self._places(memory, address, given, sizes)
-        memory.loads.append(Access(places, given, tuple(sizes.items()), self._w.b.span, shape))
+        memory.loads.append(Access(places, given, tuple(sizes.items()), self._w.b.span, shape, read=self._read(places)))
         places, known = (places, ()) if any(map(reads_data, places)) else _unwrapped(places)
         if known:  # what is read behind the end is read again from the start, which nothing is said of here
             found = self._loaded(memory, places, shape, address.shape, mask, reached, active, other)
@@ -115,7 +115,9 @@ class Accesses:
         first, steps = table
         if shape != memory.sizes and any(steps):
             return None
-        memory.loads.append(Access(places, (*active, *mask.parts), tuple(sizes.items()), self._w.b.span, shape))
+        memory.loads.append(
+            Access(places, (*active, *mask.parts), tuple(sizes.items()), self._w.b.span, shape, read=self._read(places))
+        )
         return index_at(first, steps, places) if shape == memory.sizes else Index(first)
 
     def _loaded(
@@ -254,7 +256,9 @@ class Accesses:
         given = (*active, *mask.parts)
         address = self._settled(address, given, sizes)
         shape, places = self._places(memory, address, given, sizes)
-        memory.stores.append(Access(places, given, tuple(sizes.items()), self._w.b.span, shape))
+        memory.stores.append(
+            Access(places, given, tuple(sizes.items()), self._w.b.span, shape, read=self._read(places))
+        )
         digits = [self._digits(place, sizes, given) for place in places]
         old = memory.position if shape == memory.sizes else rb.reshape(self._w.b, memory.position, shape)
         inside = self._inside(places, shape)
@@ -313,7 +317,9 @@ class Accesses:
         given = (*active, *mask.parts)
         address = self._settled(address, given, sizes)
         shape, places = self._places(memory, address, given, sizes)
-        memory.stores.append(Access(places, given, tuple(sizes.items()), self._w.b.span, shape, kind))
+        memory.stores.append(
+            Access(places, given, tuple(sizes.items()), self._w.b.span, shape, kind, self._read(places))
+        )
         digits = [d for d in (self._digits(place, sizes, given) for place in places) if d is not None]
         if len(digits) < len(places) or _repeats(digits) or any(map(reads_data, places)):
             raise UnsupportedOperator("accumulates at places that are no digits of its variables")
@@ -352,6 +358,10 @@ class Accesses:
 
         return digits_of(place, sizes, below)
 
+    def _read(self, places: Sequence[Index]) -> tuple[tuple[str, tuple[str, ...]], ...]:
+        names = dict.fromkeys(n for place in places for n in variables(place) if n.startswith(DATA))
+        return tuple((name, self._w.read(name).axes) for name in names)
+
     def _variables(self, block: Shape) -> dict[str, Dim]:
         return {**self._w.axes, **dict(zip(lanes(len(block)), block, strict=True))}
 
@@ -370,19 +380,13 @@ class Accesses:
 
         Raises UnsupportedOperator where it is not shown that they lie inside.
         """
-        whole = ((product(memory.sizes),), (1,))
-        for (shape, strides), splits in (
-            ((memory.sizes, memory.strides), False),
-            ((memory.sizes, memory.strides), True),
-            (whole, True),
-        ):
-            if len(strides) == 1 and not memory.is_contiguous and shape != memory.sizes:
-                continue
-            places = by_axis(address.index, shape, strides, splits=splits)
-            if len(strides) == 1 and shape != memory.sizes and reads_data(address.index):
-                continue
-            if places is not None and self._ranges.holds(sizes, given, self._inside(places, shape)):
-                return shape, tuple(places)
+        for shape, strides in memory.shapes():
+            for splits in (False, True) if shape == memory.sizes else (len(shape) == 1,):
+                places = by_axis(address.index, shape, strides, splits=splits)
+                if places is None or (len(shape) == 1 and shape != memory.sizes and reads_data(address.index)):
+                    continue
+                if self._ranges.holds(sizes, given, self._inside(places, shape)):
+                    return shape, tuple(places)
         raise UnsupportedOperator(
             f"may be out of the bounds of {memory.name}: it is not shown that {address.index} is in"
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from rewright.frontends.triton.meaning.places import magnitude
@@ -22,6 +23,8 @@ class Access:
     shape: tuple[Dim, ...]
     kind: ReductionKind | None = None
     """The fold of an atomic operation."""
+    read: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    """The variables of the places that were read, with the instances and iterations on which they depend."""
 
 
 @dataclass
@@ -57,3 +60,23 @@ class Memory:
                 return False
             step = step * size
         return True
+
+    def shapes(self) -> Iterator[tuple[tuple[Dim, ...], tuple[Dim, ...]]]:
+        """Its axes with their strides, and the same with neighbours as one axis where they lie without gaps."""
+        rank = len(self.sizes)
+        joined = [
+            (n + 1 < rank and self.strides[n] == self.strides[n + 1] * self.sizes[n + 1]) or self.sizes[n] == 1
+            for n in range(rank)
+        ]
+        for merged in sorted(range(1 << max(rank - 1, 0)), key=lambda bits: bits.bit_count()):
+            if any(merged >> n & 1 and not joined[n] for n in range(rank - 1)):
+                continue
+            sizes: list[Dim] = []
+            strides: list[Dim] = []
+            for n in range(rank):
+                if n and merged >> (n - 1) & 1:
+                    sizes[-1], strides[-1] = sizes[-1] * self.sizes[n], self.strides[n]
+                else:
+                    sizes.append(self.sizes[n])
+                    strides.append(self.strides[n])
+            yield tuple(sizes), tuple(strides)

@@ -6,12 +6,13 @@ where each element is touched by one lane of one iteration of one instance, or i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from rewright.frontends.triton.meaning.indices import DATA, STEP, reads_data, substitute, variables
 from rewright.frontends.triton.meaning.memory import Access, Memory
 from rewright.frontends.triton.meaning.places import digits_of
 from rewright.frontends.triton.meaning.safety import Ranges
+from rewright.ir.dims import Dim
 from rewright.ir.errors import UnsupportedOperator
 from rewright.terms.index import Index, variable
 
@@ -35,16 +36,27 @@ def refuse_races(ranges: Ranges, memories: Iterable[Memory]) -> None:
 
 
 def _is_own(first: Access, second: Access) -> bool:
-    """Whether each element is touched by one lane of one iteration of one instance in both."""
-    if not first.places or first.shape != second.shape or any(map(reads_data, (*first.places, *second.places))):
+    """Whether each element is touched by one lane of one iteration of one instance in both.
+
+    Of rows whose numbers were read, both have to be the row of one number; that no two of these are the same is noted
+    where the row is written.
+    """
+    if not first.places or first.shape != second.shape:
         return False
-    if first.places != second.places and not _are_alike(first, second):
+    are_read = any(map(reads_data, (*first.places, *second.places)))
+    if first.places != second.places and (are_read or not _are_alike(first, second)):
         return False
     return all(
-        size == 1 or name in {name for place in access.places for name in variables(place)}
+        size == 1 or name in {name for place in access.places for name in variables(place)} | _rows(access)
         for access in (first, second)
         for name, size in access.sizes
     )
+
+
+def _rows(access: Access) -> set[str]:
+    """The instances and iterations that the numbers of rows depend on, where a place along an axis is one of these."""
+    alone = {next(iter(variables(place))) for place in access.places if len(set(variables(place))) == 1}
+    return {axis for name, axes in access.read if name in alone for axis in axes}
 
 
 def _are_alike(first: Access, second: Access) -> bool:
@@ -75,7 +87,27 @@ def _are_apart(ranges: Ranges, first: Access, second: Access) -> bool:
     sizes = {**dict(first.sizes), **{_OTHER + name: size for name, size in second.sizes}}
     given = (*first.mask, *(substitute(part, names) for part in second.mask))
     moved = [substitute(place, names) for place in second.places]
-    return any(ranges.implies(sizes, given, gap) for gap in _gaps(first.places, moved))
+    if any(ranges.implies(sizes, given, gap) for gap in _gaps(first.places, moved)):
+        return True
+    pairs = zip(first.places, moved, strict=True)
+    return any(ranges.implies(sizes, given, gap) for a, b in pairs for gap in _digit_gaps(ranges, sizes, given, a, b))
+
+
+def _digit_gaps(
+    ranges: Ranges, sizes: Mapping[str, Dim], given: Sequence[Index], left: Index, right: Index
+) -> Iterator[Index]:
+    """Gaps between what is left of two places below a step: ``16 * head + lane`` and ``16 * head + lane + 8``."""
+    for step in sorted({c for _, c in left.terms if isinstance(c, int) and c > 1}, reverse=True):
+        low = [_below(place, step) for place in (left, right)]
+        if all(ranges.holds(sizes, given, (part, Index(step - 1) - part)) for part in low):
+            yield from _gaps([low[0]], [low[1]])
+
+
+def _below(place: Index, step: int) -> Index:
+    """A place without what moves it by multiples of a step."""
+    kept = tuple((atom, c) for atom, c in place.terms if not (isinstance(c, int) and c % step == 0))
+    constant = place.constant % step if isinstance(place.constant, int) else place.constant
+    return Index(constant, kept)
 
 
 def _gaps(left: Iterable[Index], right: Iterable[Index]) -> Iterator[Index]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from rewright.frontends.triton.meaning.accesses import Accesses
 from rewright.frontends.triton.meaning.indices import lanes
 from rewright.frontends.triton.meaning.instances import Instances
 from rewright.frontends.triton.meaning.memory import Memory
+from rewright.frontends.triton.meaning.places import magnitude
 from rewright.frontends.triton.meaning.races import refuse_races
 from rewright.frontends.triton.meaning.safety import Ranges
 from rewright.frontends.triton.meaning.table import MEANINGS
@@ -221,10 +222,10 @@ def read_kernel(
     reader = Reader(builder, module, Ranges(conditions))
     reader.grid = (*grid, *(1,) * (3 - len(grid)))
     kernel: Function = module.kernel
-    divisors = divisors_of_ids(kernel, arguments)
+    strides = strides_of_ids(kernel, arguments)
     counted: list[tuple[str, Dim]] = []
     for axis, size in zip(GRID, reader.grid, strict=True):
-        counted += _axes_of(reader, axis, size, divisors.get(axis, ()))
+        counted += _axes_of(reader, axis, size, strides.get(axis, ()))
     reader.writer.axes.update((name, size) for name, size in counted if size != 1)
     reader.instances = Instances([size for _, size in counted], [name for name, _ in counted])
     constants = [op for op in all_operations(kernel.body) if op.name == "arith.constant"]
@@ -243,27 +244,37 @@ def read_kernel(
     return reader
 
 
-def _axes_of(reader: Reader, axis: str, size: Dim, divisors: Iterable[Dim]) -> list[tuple[str, Dim]]:
-    """The axes of instances along an axis of the grid: two, where ids are parted in quotients and remainders."""
-    name = f"program_{axis}"
-    for divisor in divisors:
-        count = divide(size, divisor)
-        if count is not None and count != 1 and divisor != 1:
-            inner = f"{name}_within"
-            reader.ids[axis] = variable(name) * divisor + variable(inner)
-            return [(name, count), (inner, divisor)]
-    reader.ids[axis] = Index(0) if size == 1 else variable(name)
-    return [(name, size)]
+def _axes_of(reader: Reader, axis: str, size: Dim, strides: Iterable[Dim]) -> list[tuple[str, Dim]]:
+    """The axes of instances along an axis of the grid: several, where ids are parted in quotients and remainders."""
+    name, found, whole = f"program_{axis}", list[tuple[str, Dim]](), size
+    total = Index(0)
+    for stride in sorted(dict.fromkeys(strides), key=lambda s: -magnitude(s)):
+        count = divide(whole, stride)
+        if count is not None and count != 1 and stride != 1:
+            found.append((name, count))
+            total, name, whole = total + variable(name) * stride, f"{name}_within", stride
+    found.append((name, whole))
+    reader.ids[axis] = total + (Index(0) if whole == 1 and not found[:-1] else variable(name))
+    return found
 
 
-def divisors_of_ids(kernel: Function, arguments: Mapping[str, Argument]) -> dict[str, list[Dim]]:
-    """By axis of the grid the sizes by which a kernel divides program ids."""
-    ids: dict[str, str] = {}
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """``id // stride``, below ``end`` if that is known: an id or a quotient or remainder of it."""
+
+    axis: str
+    stride: Dim = 1
+    end: Dim | None = None
+
+
+def strides_of_ids(kernel: Function, arguments: Mapping[str, Argument]) -> dict[str, list[Dim]]:
+    """By axis of the grid the sizes by which a kernel parts program ids: of ``id // 6 % 2``, 6 and 12."""
+    ids: dict[str, _Part] = {}
     sizes = {name: value for name, value in arguments.items() if isinstance(value, int | SizeExpr)}
     found: dict[str, list[Dim]] = {}
     for op in all_operations(kernel.body):
         if op.name == "tt.get_program_id":
-            ids[op.results[0]] = op.words[0]
+            ids[op.results[0]] = _Part(op.words[0])
         elif op.name in ("arith.extsi", "arith.trunci") and op.operands[0] in ids:
             ids[op.results[0]] = ids[op.operands[0]]
         elif op.name in ("arith.extsi", "arith.trunci") and op.operands[0] in sizes:
@@ -271,7 +282,10 @@ def divisors_of_ids(kernel: Function, arguments: Mapping[str, Argument]) -> dict
         elif op.name == "arith.constant" and op.types and not op.types[0].shape and op.words[0].isdecimal():
             sizes[op.results[0]] = int(op.words[0])
         elif op.name in ("arith.divsi", "arith.remsi") and op.operands[0] in ids and op.operands[1] in sizes:
-            found.setdefault(ids[op.operands[0]], []).append(sizes[op.operands[1]])
+            part, by = ids[op.operands[0]], sizes[op.operands[1]]
+            found.setdefault(part.axis, []).append(part.stride * by)
+            is_rest = op.name == "arith.remsi"
+            ids[op.results[0]] = replace(part, end=by) if is_rest else replace(part, stride=part.stride * by)
     return found
 
 

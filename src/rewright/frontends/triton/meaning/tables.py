@@ -6,8 +6,9 @@ Where ``starts = [0, 8, 16]`` are the first rows of sequences, what an instance 
 from __future__ import annotations
 
 from collections.abc import Sequence
-
-import numpy as np
+from itertools import product
+from math import prod
+from operator import mul
 
 from rewright import ops
 from rewright.ops.reference.simplifying import SimplifyingBuilder
@@ -29,18 +30,15 @@ def affine_of(b: SimplifyingBuilder, position: int) -> tuple[int, tuple[int, ...
         return 0, tuple(int(axis == op.dimension) for axis in range(len(shape)))
     if not isinstance(op, ops.Constant) or len(op.values) < 2 or len(op.values) > _MOST:
         return None
-    return _evenly(np.asarray(op.values, dtype=object).reshape([int(size) for size in shape if isinstance(size, int)]))
+    return _evenly([int(value) for value in op.values], [int(size) for size in shape if isinstance(size, int)])
 
 
-def _evenly(table: np.ndarray) -> tuple[int, tuple[int, ...]] | None:  # pyright: ignore[reportMissingTypeArgument]
-    first = int(table.flat[0])
-    steps = [int(np.take(table, 1, axis).flat[0]) - first if size > 1 else 0 for axis, size in enumerate(table.shape)]
-    total = np.full(table.shape, first, dtype=object)
-    for axis, step in enumerate(steps):
-        along = [1] * table.ndim
-        along[axis] = -1
-        total = total + (np.arange(table.shape[axis]).astype(object) * step).reshape(along)
-    return (first, tuple(steps)) if bool((total == table).all()) else None
+def _evenly(values: Sequence[int], sizes: Sequence[int]) -> tuple[int, tuple[int, ...]] | None:
+    strides = [prod(sizes[axis + 1 :]) for axis in range(len(sizes))]
+    steps = tuple(values[s] - values[0] if size > 1 else 0 for size, s in zip(sizes, strides, strict=True))
+    places = product(*map(range, sizes))
+    expected = [values[0] + sum(map(mul, steps, place)) for place in places]
+    return (values[0], steps) if list(values) == expected else None
 
 
 def index_at(first: int, steps: Sequence[int], places: Sequence[Index]) -> Index:

@@ -52,8 +52,8 @@ class Views:
         axes = tuple(name for name in self._w.axes if name in names)
         own = [lane(k) for k in range(len(block)) if lane(k) in names]
         tensor = rb.transpose(b, tensor, [names.index(name) for name in (*axes, *own)])
-        missing = [0] * len(axes) + [int(block[int(n[4:])]) - int(digits[names.index(n)].size) for n in own]
-        if any(missing):  # lanes that are masked
+        missing = [*[0] * len(axes), *(block[int(n[4:])] - digits[names.index(n)].size for n in own)]
+        if any(n != 0 for n in missing):  # lanes that are masked
             tensor = rb.pad(b, tensor, [0] * len(missing), missing, rb.cast(filling, b.type(tensor).dtype))
         full = (*self._w.sizes(axes), *block)
         kept = [*range(len(axes)), *(len(axes) + k for k in range(len(block)) if lane(k) in names)]
