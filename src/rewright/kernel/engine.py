@@ -14,7 +14,6 @@ from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from typing import Any
 
-import numpy as np
 import torch
 from torch.utils._pytree import tree_flatten
 
@@ -25,13 +24,13 @@ from rewright.frontends.torch.names import bind_arguments
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph, Node
 from rewright.ir.types import SourceSpan
-from rewright.kernel.bounds import facts_of, with_look_ups
+from rewright.kernel.bounds import with_look_ups
+from rewright.kernel.constants import with_rounded_constants
+from rewright.kernel.forms import by_normal_forms
 from rewright.kernel.running import Run, draws, run_beside
-from rewright.ops import Compare, Constant, DType, Input, IsFinite, splat
+from rewright.ops import Compare, Input, IsFinite, splat
 from rewright.packages import missing
 from rewright.refine.verdict import Counterexample, Evidence, Finding
-from rewright.terms.claim import Claim
-from rewright.terms.normal.prove import prove
 
 Inputs = Sequence[tuple[Sequence[Any], Mapping[str, Any]]]
 _SECONDS = 10.0
@@ -96,20 +95,6 @@ def kernel(
         found = _without_proof(replace(run, text=f"in a later call {run.text}: it keeps what it gave before"), "")
         return replace(found, graphs=(left, right))
     return replace(_judge(verdict, run, left, right), graphs=(left, right))
-
-
-def with_rounded_constants(graph: Graph) -> Graph:
-    """The graph with its numbers as PyTorch and kernels have them: in 32 bits, beside floats of at most so many."""
-    nodes = [replace(node, op=_rounded(node.op)) if isinstance(node.op, Constant) else node for node in graph.nodes]
-    return replace(graph, nodes=tuple(nodes))
-
-
-def _rounded(op: Constant) -> Constant:
-    if op.tensor.dtype not in (DType.F32, DType.F16, DType.BF16):
-        return op
-    with np.errstate(over="ignore"):
-        values = tuple(float(value) for value in np.asarray(op.values, np.float64).astype(np.float32))
-    return replace(op, values=values)
 
 
 def _parameters(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[str]:
@@ -192,38 +177,13 @@ def _compared(left: Graph, right: Graph, budget: float | None, explain: bool) ->
     again = None if bounded is None else equiv(*bounded, budget=budget, explain=False)
     if again is not None and again.status == "proved":
         return again
-    return _by_normal_forms(left, right, verdict, budget)
+    return by_normal_forms(left, right, verdict, _SECONDS if budget is None else budget)
 
 
 def _in_words(verdict: Equivalence) -> Equivalence:
     """The verdict with assumptions on look-ups that say of which programs they are."""
     texts = [t.replace("the left program reads", "the reference or the kernel reads") for t in verdict.assumptions]
     return replace(verdict, assumptions=tuple(texts))
-
-
-def _by_normal_forms(left: Graph, right: Graph, verdict: Equivalence, budget: float | None) -> Equivalence:
-    """The verdict where both programs have one normal form as a whole, which needs no parts to be related."""
-    seconds = _SECONDS if budget is None else budget
-    facts, texts = facts_of(left, right)
-    claims = [(Claim(left, right), ()), *([(Claim(left, right, facts=facts), texts)] if facts is not None else [])]
-    for claim, assumed in claims:
-        try:
-            outcome = prove(claim, seconds)
-        except RewrightError:
-            continue
-        if outcome.status == "proved":
-            reason = "both programs have one normal form (by the prover of rules; there is no certificate)"
-            assumptions = tuple(dict.fromkeys((*verdict.assumptions, *assumed)))
-            return replace(
-                verdict,
-                status="proved",
-                evidence=Evidence.PROVED,
-                reason=reason,
-                findings=(),
-                certify=None,
-                assumptions=assumptions,
-            )
-    return verdict
 
 
 _WRONG = ("differs", "out of bounds")

@@ -1,0 +1,60 @@
+"""Proofs where both programs have one normal form as a whole, which needs no parts to be related.
+
+The prover of rules decides that. There is no certificate, which the verdict says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from rewright.equiv import Equivalence
+from rewright.ir.errors import RewrightError
+from rewright.ir.graph import Graph
+from rewright.kernel.bounds import facts_of
+from rewright.kernel.constants import with_decimals
+from rewright.kernel.marks import with_marks
+from rewright.refine.verdict import Evidence
+from rewright.terms.claim import Claim
+from rewright.terms.normal.prove import prove
+
+_DECIMALS = "a number of few digits is that decimal, and a rounded 1/n is 1/n: 0.1 stands for 1/10"
+
+
+def by_normal_forms(left: Graph, right: Graph, verdict: Equivalence, seconds: float) -> Equivalence:
+    """The verdict, or *proved* where both programs have one normal form, under the conditions that it lists."""
+    for claim, assumed in _claims(left, right):
+        try:
+            outcome = prove(claim, seconds)
+        except RewrightError:
+            continue
+        if outcome.status == "proved":
+            reason = "both programs have one normal form (by the prover of rules; there is no certificate)"
+            assumptions = tuple(dict.fromkeys((*verdict.assumptions, *assumed)))
+            return replace(
+                verdict,
+                status="proved",
+                evidence=Evidence.PROVED,
+                reason=reason,
+                findings=(),
+                certify=None,
+                assumptions=assumptions,
+            )
+    return verdict
+
+
+def _claims(left: Graph, right: Graph) -> Iterator[tuple[Claim, tuple[str, ...]]]:
+    """What to try, the fewest conditions first."""
+    found: list[tuple[Claim, tuple[str, ...]]] = [(Claim(left, right), ())]
+    facts, texts = facts_of(left, right)
+    if facts is not None:
+        found.append((Claim(left, right, facts=facts), texts))
+    marked = with_marks(left, right)
+    if marked is not None:
+        found.append((Claim(*marked[:2], facts=marked[2]), marked[3]))
+    yield from found
+    for claim, assumed in found:
+        sides = with_decimals(claim.left), with_decimals(claim.right)
+        if any(side is not None for side in sides):
+            one, other = sides[0] or claim.left, sides[1] or claim.right
+            yield Claim(one, other, facts=claim.facts), (*assumed, _DECIMALS)
