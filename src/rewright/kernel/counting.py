@@ -19,7 +19,7 @@ def counts(builder: SimplifyingBuilder, graph: Graph, names: dict[str, int]) -> 
         if position not in live or not isinstance(node.op, Divide):
             continue
         source = source_of(graph, node.operands[1])
-        count = _counted(graph, source)
+        count = counted(graph, source)
         if count is not None:
             own = read_into(builder, graph, count, names)
             one = rb.splat_like(builder, 1, own)
@@ -28,7 +28,7 @@ def counts(builder: SimplifyingBuilder, graph: Graph, names: dict[str, int]) -> 
     return found
 
 
-def _counted(graph: Graph, position: int) -> int | None:
+def counted(graph: Graph, position: int) -> int | None:
     """A number of elements of a kind, which is a scalar made of inputs; None for others."""
     node = graph.nodes[position]
     while isinstance(node.op, Convert) and not node.type.shape:

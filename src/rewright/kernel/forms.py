@@ -5,6 +5,7 @@ The prover of rules decides that. There is no certificate, which the verdict say
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -14,6 +15,7 @@ from rewright.ir.graph import Graph
 from rewright.kernel.bounds import facts_of
 from rewright.kernel.constants import with_decimals
 from rewright.kernel.marks import with_marks
+from rewright.kernel.unrolling import unrolled
 from rewright.refine.verdict import Evidence
 from rewright.terms.claim import Claim
 from rewright.terms.normal.prove import prove
@@ -23,9 +25,13 @@ _DECIMALS = "a number of few digits is that decimal, and a rounded 1/n is 1/n: 0
 
 def by_normal_forms(left: Graph, right: Graph, verdict: Equivalence, seconds: float) -> Equivalence:
     """The verdict, or *proved* where both programs have one normal form, under the conditions that it lists."""
+    deadline = time.monotonic() + seconds
     for claim, assumed in _claims(left, right):
+        left_over = deadline - time.monotonic()
+        if left_over <= 0:
+            break
         try:
-            outcome = prove(claim, seconds)
+            outcome = prove(claim, left_over)
         except RewrightError:
             continue
         if outcome.status == "proved":
@@ -52,9 +58,15 @@ def _claims(left: Graph, right: Graph) -> Iterator[tuple[Claim, tuple[str, ...]]
     marked = with_marks(left, right)
     if marked is not None:
         found.append((Claim(*marked[:2], facts=marked[2]), marked[3]))
-    yield from found
-    for claim, assumed in found:
-        sides = with_decimals(claim.left), with_decimals(claim.right)
-        if any(side is not None for side in sides):
-            one, other = sides[0] or claim.left, sides[1] or claim.right
-            yield Claim(one, other, facts=claim.facts), (*assumed, _DECIMALS)
+    decimals = [
+        (Claim(one or claim.left, other or claim.right, facts=claim.facts), (*assumed, _DECIMALS))
+        for claim, assumed in found
+        for one, other in [(with_decimals(claim.left), with_decimals(claim.right))]
+        if one is not None or other is not None
+    ]
+    yield from (*found, *decimals)
+    for claim, assumed in [*found[-1:], *decimals[-1:]]:
+        one, other = unrolled(claim.left), unrolled(claim.right)
+        if one is not None or other is not None:
+            facts = claim.facts and (unrolled(claim.facts) or claim.facts)
+            yield Claim(one or claim.left, other or claim.right, facts=facts), assumed
