@@ -150,7 +150,7 @@ def _policies() -> Iterator[Row]:
         lambda x, i: grpo.fused_selective_log_softmax(x, i, 0.9),
         (logits, ids),
     )
-    mask = torch.tensor([[1, 1, 1, 0], [1, 1, 0, 0]])
+    mask = torch.tensor([[True, True, True, False], [True, True, False, False]])
     old, ref, advantages = normal(2, 4) - 3, normal(2, 4) - 2.5, normal(2)
     for kind in ("grpo", "bnpo", "dr_grpo"):
         yield Row(

@@ -61,7 +61,8 @@ def _bound(b: SimplifyingBuilder, op: Gather, indices: int, sizes: Sequence[Dim]
     is_vector = op.index_vector_dim < len(shape)
     for number, axis in enumerate(op.start_index_map):
         one = rb.slice_axis(b, indices, op.index_vector_dim, number, number + 1) if is_vector else indices
-        own = b.type(one).shape
+        own = tuple(size for size in b.type(one).shape if size != 1)  # an axis of one element tells nothing apart
+        one = rb.reshape(b, one, own)
         last = b.add(BroadcastInDim(own, ()), size_value(b, sizes[axis] - op.slice_sizes[axis], kind))
         zero = rb.splat(b, 0, own, kind)
         for left, right in ((one, zero), (last, one)):
