@@ -104,18 +104,19 @@ def rows() -> Iterator[Row]:
         (x, x + 1, w),
         {"x": "rows", "r": "rows"},
     )
-    yield Row(
-        "rope_forward",
-        _rotated,
-        lambda q, k, c, s: ops("rope").rope_forward(q, k, c, s)[:2],
-        (normal(2, 4, 8, 16), normal(2, 2, 8, 16), _twice(normal(1, 8, 8)), _twice(normal(1, 8, 8) + 1)),
-    )
     functions = {
         "LigerRMSNormFunction": (rms, lambda f, x, w: f(x, w, 1e-6, 0.0, "llama", False), "rms_norm", 2),
         "LigerLayerNormFunction": (_layer_norm, lambda f, x, w, b: f(x, w, b, 1e-5), "layer_norm", 3),
         "LigerSiLUMulFunction": (lambda a, b: F.silu(a) * b, lambda f, a, b: f(a, b), "swiglu", 2),
         "LigerGELUMulFunction": (_gated, lambda f, a, b: f(a, b), "geglu", 2),
         "LigerSoftmaxFunction": (lambda x: torch.softmax(x, -1), lambda f, x: f(x), "softmax", 1),
+        "LigerReLUSquaredFunction": (lambda x: torch.relu(x) ** 2, lambda f, x: f(x), "relu_squared", 1),
+        "LigerPolyNormFunction": (
+            _poly,
+            lambda f, x, w, b: f(x, w[:3].contiguous(), b[:1].contiguous()),
+            "poly_norm",
+            3,
+        ),
     }
     for name, (reference, call, module, count) in functions.items():
         apply = getattr(ops(module), name).apply
@@ -127,24 +128,62 @@ def rows() -> Iterator[Row]:
             (*given, normal(ROWS, COLUMNS) + 2),
         )
 
+    dyt, added, group, modulated = (ops(n) for n in ("dyt", "fused_add_rms_norm", "group_norm", "modulated_rms_norm"))
+    outer = normal(ROWS, COLUMNS) + 2
+    yield Row(
+        "LigerDyTFunction, gradients",
+        gradient(lambda x, a, g, b: g * torch.tanh(a * x) + b, 4),
+        gradient(dyt.LigerDyTFunction.apply, 4),
+        (x, normal(1), w, b, outer),
+    )
+    yield Row(
+        "LigerFusedAddRMSNormFunction, gradients",
+        gradient(lambda x, r, w: rms(x + r, w), 3),
+        gradient(lambda x, r, w: added.LigerFusedAddRMSNormFunction.apply(x, r, w, 1e-6)[0], 3),
+        (x, x + 1, w, outer),
+    )
+    image = (normal(3, 8, 10), normal(8), normal(8) + 1)
+    yield Row(
+        "LigerGroupNormFunction, gradients",
+        gradient(_groups, 3),
+        gradient(lambda x, w, b: group.LigerGroupNormFunction.apply(x, w, b, 8, 4, 1e-5), 3),
+        (*image, normal(3, 8, 10) + 2),
+    )
+    parts = (normal(2, 5, COLUMNS), w, normal(2, COLUMNS), normal(2, COLUMNS) + 1)
+    apply = modulated.LigerModulatedRMSNormFunction.apply
+    yield Row("LigerModulatedRMSNormFunction", _modulated, lambda *a: apply(*a, 1e-6), parts)
+    yield Row(
+        "LigerModulatedRMSNormFunction, gradients",
+        gradient(_modulated, 4),
+        gradient(lambda *a: apply(*a, 1e-6, 0.0, "llama", False), 4),
+        (*parts, normal(2, 5, COLUMNS) + 2),
+    )
+    yield Row(
+        "LigerPolyNormFunction",
+        _poly,
+        lambda x, w, b: ops("poly_norm").LigerPolyNormFunction.apply(x, w[:3].contiguous(), b[:1].contiguous()),
+        (x, w, b),
+        {"x": "rows"},
+    )
+
 
 def _layer_norm(x: Tensor, w: Tensor, b: Tensor) -> Tensor:
     return F.layer_norm(x, (x.shape[-1],), w, b, 1e-5)
 
 
+def _poly(x: Tensor, w: Tensor, b: Tensor) -> Tensor:
+    parts = (F.rms_norm(x**power, (x.shape[-1],), None, 1e-6) for power in (3, 2, 1))
+    first, second, third = (weight * part for weight, part in zip(w[:3], parts, strict=True))
+    return first + second + third + b[:1]
+
+
+def _modulated(x: Tensor, w: Tensor, scale: Tensor, shift: Tensor) -> Tensor:
+    return F.rms_norm(x, (x.shape[-1],), w, 1e-6) * (1 + scale[:, None]) + shift[:, None]
+
+
+def _groups(x: Tensor, w: Tensor, b: Tensor) -> Tensor:
+    return F.group_norm(x, 4, w, b, 1e-5)
+
+
 def _gated(a: Tensor, b: Tensor) -> Tensor:
     return F.gelu(a, approximate="tanh") * b
-
-
-def _twice(x: Tensor) -> Tensor:
-    return torch.cat([x, x], -1)
-
-
-def _rotated(q: Tensor, k: Tensor, c: Tensor, s: Tensor) -> tuple[Tensor, Tensor]:
-    def turned(x: Tensor) -> Tensor:
-        a, b = x.chunk(2, -1)
-        half = x.shape[-1] // 2  # the kernel reads one half of what are two equal ones
-        cos, sin = c[:, None, :, :half], s[:, None, :, :half]
-        return torch.cat([a * cos - b * sin, b * cos + a * sin], -1)
-
-    return turned(q), turned(k)

@@ -155,6 +155,8 @@ class Recorder(TorchDispatchMode):
         """What an operator gives that reads a number of a tensor, or that is given one; NotImplemented for others."""
         with self:
             if func is _aten._local_scalar_dense.default:
+                if getattr(args[0], "constant", None) is not None:  # which fake tensors know
+                    return NotImplemented
                 return read_number(args[0], lambda text: self.assumed.setdefault(text))
             if func is _aten.equal.default:
                 return self._equal(*args)

@@ -243,16 +243,16 @@ def _place() -> tuple[str, int]:
     return ("", 0) if frame is None else (frame.f_code.co_filename, frame.f_lineno)
 
 
-def _load(builder: Any, places: Any, mask: Any, other: Any, *rest: Any) -> Any:
+def _load(builder: Any, ptrs: Any, mask: Any, other: Any, *rest: Any, **named: Any) -> Any:
     """A masked load, which gives no numbers where nothing says what it gives."""
     interpreter: Any = import_module("triton.runtime.interpreter")
     if other is None:
-        kind = places.get_element_ty()
+        kind = ptrs.get_element_ty()
         dtype = interpreter._get_np_dtype(kind)
         nothing = np.nan if np.issubdtype(dtype, np.floating) else np.iinfo(dtype).max if dtype != np.bool_ else True
-        other = interpreter.TensorHandle(np.full_like(places.data, nothing, dtype=dtype), kind)
+        other = interpreter.TensorHandle(np.full_like(ptrs.data, nothing, dtype=dtype), kind)
     plain: Any = cast("Any", type(builder))
-    return plain.create_masked_load(builder, places, mask, other, *rest)
+    return plain.create_masked_load(builder, ptrs, mask, other, *rest, **named)
 
 
 @contextmanager

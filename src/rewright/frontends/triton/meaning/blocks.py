@@ -6,10 +6,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rewright import ops
+from rewright.frontends.triton.meaning.firsts import first_place
 from rewright.frontends.triton.meaning.indices import DATA, lane, moved_lanes, substitute, variables
 from rewright.frontends.triton.meaning.integers import DTYPES
 from rewright.frontends.triton.meaning.table import MEANINGS
-from rewright.frontends.triton.meaning.values import Address, Choice, Data, Least, Truth, Value, Whole
+from rewright.frontends.triton.meaning.values import Address, Choice, Data, Truth, Value, Whole
 from rewright.frontends.triton.text import Operation
 from rewright.ir.errors import UnsupportedOperator
 from rewright.ops.base import ReductionKind
@@ -42,13 +43,11 @@ def laid_out(reader: Reader, value: Value, shape: tuple[int, ...], places: dict[
     if isinstance(value, Address):
         data = None if value.data is None else _data(reader, value.data, shape, places)
         return replace(value, index=_moved(reader, value.index, shape, places), shape=shape, data=data)
-    if isinstance(value, Least):
-        return _data(reader, reader.writer.data(value), shape, places)
     if isinstance(value, Truth):
         parts = tuple(_moved(reader, part, shape, places) for part in value.parts)
         data = None if value.data is None else _data(reader, value.data, shape, places)
         return Truth(parts, shape, data)
-    return _data(reader, value, shape, places)
+    return _data(reader, reader.writer.data(value), shape, places)
 
 
 def _moved(reader: Reader, index: Index, shape: tuple[int, ...], places: dict[int, int]) -> Index:
@@ -141,8 +140,10 @@ def counted(reader: Reader, op: Operation) -> Value:
 
 
 @MEANINGS.enter("tt.reduce")
-def reduced(reader: Reader, op: Operation) -> Value:
-    """A block folded along an axis by a combiner that is one operation."""
+def reduced(reader: Reader, op: Operation) -> Value | tuple[Value, ...]:
+    """A block folded along an axis by a combiner that is one operation, or finds the first largest or least."""
+    if len(op.operands) > 1:
+        return first_place(reader, op, reader.operands(op))
     (value,), axis, kind = _folded_operands(reader, op), int(op.attributes["axis"]), _combiner(op)
     data = reader.writer.data(value)
     position = _folded(reader, kind, data.position, len(data.axes) + axis)

@@ -13,7 +13,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from rewright import ops
-from rewright.frontends.triton.meaning import blocks, control, floats, integers, loops, transfers
+from rewright.frontends.triton.meaning import (
+    blocks,
+    control,
+    descriptors,
+    floats,
+    integers,
+    joins,
+    loops,
+    transfers,
+)
 from rewright.frontends.triton.meaning.accesses import Accesses
 from rewright.frontends.triton.meaning.indices import lanes
 from rewright.frontends.triton.meaning.instances import Instances
@@ -31,7 +40,7 @@ from rewright.ir.types import DType, SourceSpan
 from rewright.ops.reference.simplifying import SimplifyingBuilder
 from rewright.terms.index import Index, variable
 
-FAMILIES = (blocks, control, floats, integers, loops, transfers)
+FAMILIES = (blocks, control, descriptors, floats, integers, joins, loops, transfers)
 """Where the meanings of operations are, which modules enter in the table when they are imported."""
 
 GRID = ("x", "y", "z")

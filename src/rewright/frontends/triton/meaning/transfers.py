@@ -50,20 +50,25 @@ def loaded(reader: Reader, op: Operation) -> Value:
         raise UnsupportedOperator("a load from what is no pointer")
     mask = _mask(reader, rest[0] if rest else None, address)
     other = reader.writer.data(rest[1]) if len(rest) > 1 else None
+    return load_from(reader, address, mask, other, op.types[0].element)
+
+
+def load_from(reader: Reader, address: Address, mask: Truth, other: Data | None, element: str) -> Value:
+    """What lies at a block of places, of elements of some type; ``other`` where a mask is false."""
     if reader.is_trial:
         reader.touched.append(address)
         dtype = reader.writer.b.type(reader.memories[address.argument].position).dtype
         return reader.writer.constant(0, address.shape, dtype)
     known = reader.access.known(address, mask, reader.active)
-    if known is not None and DTYPES.get(op.types[0].element) in (DType.I32, DType.I64):
-        return Whole(known, address.shape, DTYPES[op.types[0].element])
+    dtype = DTYPES.get(element)
+    if known is not None and dtype in (DType.I32, DType.I64):
+        return Whole(known, address.shape, dtype)
     if address.data is not None or reads_data(address.index):  # which is in bounds where it is reached
         reached = _guarded(reader, mask)
     else:
         reached = mask
     load = reader.access.load if address.data is None else reader.access.look_up
     found = load(address, mask, reached, reader.active, other)
-    dtype = DTYPES.get(op.types[0].element)
     if dtype is not None and dtype is not reader.writer.dtype(found):  # truth values are read as bytes
         found = reader.writer.convert(found, dtype)
     is_condition = dtype is DType.BOOL
@@ -86,15 +91,18 @@ def stored(reader: Reader, op: Operation) -> None:
     address, value, *rest = reader.operands(op)
     if not isinstance(address, Address):
         raise UnsupportedOperator("a store to what is no pointer")
+    store_to(reader, address, value, _mask(reader, rest[0] if rest else None, address), DTYPES[op.types[0].element])
+
+
+def store_to(reader: Reader, address: Address, value: Value, mask: Truth, dtype: DType) -> None:
+    """Leave a block at places where a mask is true."""
     if reader.is_trial:
         reader.touched.append(address)
         return
     if address.data is not None:
         raise UnsupportedOperator("a store to places that are computed from data is not read")
-    mask = _guarded(reader, _mask(reader, rest[0] if rest else None, address))
-    dtype = DTYPES[op.types[0].element]
     data = reader.writer.convert(reader.writer.data(value), dtype)
-    reader.access.store(address, data, mask, reader.active)
+    reader.access.store(address, data, _guarded(reader, mask), reader.active)
 
 
 def _guarded(reader: Reader, mask: Truth) -> Truth:

@@ -75,5 +75,15 @@ class Address:
     """Further elements, where an offset is computed from data."""
 
 
-Value = Data | Whole | Least | Truth | Address
+@dataclass(frozen=True, slots=True)
+class Described:
+    """A tensor by a pointer to its first element, sizes and strides: what a descriptor is made of."""
+
+    address: Address
+    sizes: tuple[Index, ...]
+    strides: tuple[Index, ...]
+    shape: Shape = ()
+
+
+Value = Data | Whole | Least | Truth | Address | Described
 ALWAYS = Truth((), ())
