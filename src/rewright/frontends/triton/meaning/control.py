@@ -79,12 +79,14 @@ def called(reader: Reader, op: Operation) -> tuple[Value, ...]:
     name = next(word for word in op.words if word.startswith("@")).lstrip("@")
     function = reader.module.functions[name]
     given = reader.operands(op)
-    before = reader.values
+    before = reader.values, reader.function, reader.fixed
+    reader.fixed = {}  # names of the caller
     reader.values = {own: value for (own, _), value in zip(function.body.arguments, given, strict=True)}
+    reader.function = function
     try:
         return reader.run(function.body)
     finally:
-        reader.values = before
+        reader.values, reader.function, reader.fixed = before
 
 
 @MEANINGS.enter("gpu.barrier", "ttg.barrier")

@@ -73,6 +73,8 @@ class Reader:
     def __init__(self, builder: SimplifyingBuilder, module: Module, ranges: Ranges) -> None:
         self.writer = Writer(builder)
         self.module = module
+        self.function: Function = module.kernel
+        """The function that is read, in which names are one value each."""
         self.ranges = ranges
         self.values: dict[str, Value] = {}
         self.fixed: dict[str, Value] = {}
@@ -166,12 +168,7 @@ class Reader:
 
     def is_only_folded(self, name: str) -> bool:
         """Whether a block of one axis is read by reductions alone, for which the order of elements is nothing."""
-        users = [
-            op
-            for function in self.module.functions.values()
-            for op in all_operations(function.body)
-            if name in op.operands
-        ]
+        users = [op for op in all_operations(self.function.body) if name in op.operands]
         return all(op.name == "tt.reduce" and len(op.operands) == 1 and op.attributes["axis"] == "0" for op in users)
 
     def fitting(self, value: Whole) -> Whole:

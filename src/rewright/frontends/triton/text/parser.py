@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+from rewright.frontends.triton.text.scopes import with_unique_names
 from rewright.frontends.triton.text.syntax import Block, Function, Kind, Location, Module, Operation
 from rewright.frontends.triton.text.tokens import END_OF_LINE, Token, tokens_of
 from rewright.ir.errors import UnsupportedOperator
@@ -14,7 +15,8 @@ _OPEN, _CLOSE = "({<[", ")}>]"
 
 def parse_module(text: str) -> Module:
     """The functions of a module; raises UnsupportedOperator for what is no TTIR."""
-    return _Parser(list(tokens_of(text))).module()
+    found = _Parser(list(tokens_of(text))).module()
+    return Module({name: with_unique_names(function) for name, function in found.functions.items()})
 
 
 @dataclass
