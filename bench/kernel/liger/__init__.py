@@ -1,7 +1,7 @@
 """Kernels of liger-kernel as they are released, against plain PyTorch.
 
-Each row is a function of the package that launches kernels, for any number of rows where that is a symbol. ``norms`` are
-maps and statistics of rows, ``losses`` losses, ``positions`` rotations and attention.
+Each row is a function of the package that launches kernels, for any number of rows where that is a symbol. ``norms``
+are maps and statistics of rows, ``losses`` losses, ``positions`` rotations and attention.
 """
 
 from __future__ import annotations

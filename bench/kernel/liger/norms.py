@@ -111,12 +111,6 @@ def rows() -> Iterator[Row]:
         "LigerGELUMulFunction": (_gated, lambda f, a, b: f(a, b), "geglu", 2),
         "LigerSoftmaxFunction": (lambda x: torch.softmax(x, -1), lambda f, x: f(x), "softmax", 1),
         "LigerReLUSquaredFunction": (lambda x: torch.relu(x) ** 2, lambda f, x: f(x), "relu_squared", 1),
-        "LigerPolyNormFunction": (
-            _poly,
-            lambda f, x, w, b: f(x, w[:3].contiguous(), b[:1].contiguous()),
-            "poly_norm",
-            3,
-        ),
     }
     for name, (reference, call, module, count) in functions.items():
         apply = getattr(ops(module), name).apply
@@ -128,14 +122,8 @@ def rows() -> Iterator[Row]:
             (*given, normal(ROWS, COLUMNS) + 2),
         )
 
-    dyt, added, group, modulated = (ops(n) for n in ("dyt", "fused_add_rms_norm", "group_norm", "modulated_rms_norm"))
+    added, group, modulated = (ops(n) for n in ("fused_add_rms_norm", "group_norm", "modulated_rms_norm"))
     outer = normal(ROWS, COLUMNS) + 2
-    yield Row(
-        "LigerDyTFunction, gradients",
-        gradient(lambda x, a, g, b: g * torch.tanh(a * x) + b, 4),
-        gradient(dyt.LigerDyTFunction.apply, 4),
-        (x, normal(1), w, b, outer),
-    )
     yield Row(
         "LigerFusedAddRMSNormFunction, gradients",
         gradient(lambda x, r, w: rms(x + r, w), 3),
@@ -151,7 +139,7 @@ def rows() -> Iterator[Row]:
     )
     parts = (normal(2, 5, COLUMNS), w, normal(2, COLUMNS), normal(2, COLUMNS) + 1)
     apply = modulated.LigerModulatedRMSNormFunction.apply
-    yield Row("LigerModulatedRMSNormFunction", _modulated, lambda *a: apply(*a, 1e-6), parts)
+    yield Row("LigerModulatedRMSNormFunction", _modulated, lambda x, w, m, s: apply(x, w, m, s, 1e-6), parts)
     yield Row(
         "LigerModulatedRMSNormFunction, gradients",
         gradient(_modulated, 4),

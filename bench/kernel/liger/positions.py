@@ -93,9 +93,8 @@ def _attentions() -> Iterator[Row]:
         (layers, query, weight),
     )
     scores = normal(2, 3, 12, 12)
-    future = torch.ones(12, 12, dtype=torch.bool).triu(1)
-    yield Row("_mask_inf_forward", lambda x: x.masked_fill(future, -1e9), tokens._mask_inf_forward, (scores,))
-    yield Row("_mask_inf_backward", lambda x: x.masked_fill(future, 0.0), tokens._mask_inf_backward, (scores,))
+    yield Row("_mask_inf_forward", lambda x: x.masked_fill(_future(), -1e9), tokens._mask_inf_forward, (scores,))
+    yield Row("_mask_inf_backward", lambda x: x.masked_fill(_future(), 0.0), tokens._mask_inf_backward, (scores,))
     x = normal(6, 40)
     yield Row("_sparsemax_forward", _sparsemax, lambda x: sparse._sparsemax_forward(x, -1)[0], (x,))
     yield Row(
@@ -104,6 +103,10 @@ def _attentions() -> Iterator[Row]:
         lambda g, y: sparse._sparsemax_backward(g, y, -1),
         (x, torch.relu(normal(6, 40) - 0.5)),
     )
+
+
+def _future() -> Tensor:
+    return torch.ones(12, 12, dtype=torch.bool).triu(1)
 
 
 def _over_layers(v: Tensor, q: Tensor, w: Tensor) -> Tensor:

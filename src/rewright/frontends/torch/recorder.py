@@ -157,6 +157,10 @@ class Recorder(TorchDispatchMode):
             if func is _aten._local_scalar_dense.default:
                 if getattr(args[0], "constant", None) is not None:  # which fake tensors know
                     return NotImplemented
+                known = self._value(args[0])
+                if known is not None:
+                    with _disable_current_modes():
+                        return known.item()
                 return read_number(args[0], lambda text: self.assumed.setdefault(text))
             if func is _aten.equal.default:
                 return self._equal(*args)
@@ -166,10 +170,19 @@ class Recorder(TorchDispatchMode):
         """Whether two tensors are equal, where each has one known number in all places; NotImplemented elsewhere."""
         if left.shape != right.shape or left.dtype != right.dtype:
             return False
-        values = [number_of(self.root, self.node(x)) for x in (left, right)]
-        if None in values or any(self._is_written(memory_of(x)) for x in (left, right)):
+        one, other = self._value(left), self._value(right)
+        if one is None or other is None:
             return NotImplemented
-        return values[0] == values[1]
+        with _disable_current_modes():
+            return torch.equal(one, other)
+
+    def _value(self, tensor: torch.Tensor) -> torch.Tensor | None:
+        """The value of a tensor that depends on nothing that the program is given, and that nobody wrote to."""
+        node, seen = self.node(tensor), set[torch.fx.Node]()
+        with _disable_current_modes():
+            found = value_of(self.root, node, seen)
+        memories = {memory_of(n.meta["val"]) for n in seen if isinstance(n.meta.get("val"), torch.Tensor)}
+        return None if found is None or any(map(self._is_written, memories)) else found
 
     def _is_written(self, memory: int) -> bool:
         """Whether an operator has written to a memory."""
@@ -241,29 +254,33 @@ class Recorder(TorchDispatchMode):
         return bare(value)
 
 
-def number_of(root: nn.Module, node: torch.fx.Node) -> float | None:
-    """The number that a tensor holds in all places, if it was made of that number."""
+def value_of(root: nn.Module, node: torch.fx.Node, seen: set[torch.fx.Node]) -> torch.Tensor | None:
+    """The value of a small tensor that depends on nothing that a program is given; None of others.
+
+    Whether somebody wrote to what it is made of is not looked at: that is noted in ``seen``.
+    """
+    seen.add(node)
+    shape = getattr(node.meta.get("val"), "shape", None)
+    if shape is None or any(not isinstance(size, int) for size in shape) or shape.numel() > _FEW:
+        return None
     if node.op == "get_attr":
         held = getattr(root, str(node.target))
         value = getattr(held, "constant", None) if isinstance(held, FakeTensor) else held
-        if not isinstance(value, torch.Tensor) or value.numel() != 1 or value.dtype.is_complex:
-            return None
-        with _disable_current_modes():
-            return value.item()
+        return value if isinstance(value, torch.Tensor) and not isinstance(value, nn.Parameter) else None
     if node.target in _FILLED:
-        return _FILLED[node.target]
-    if node.target in (_aten.full.default, _aten.full_like.default):
-        return node.args[1] if isinstance(node.args[1], int | float) else None
-    return number_of(root, cast("torch.fx.Node", node.args[0])) if node.target in _COPIES else None
+        return torch.full(shape, _FILLED[node.target], dtype=node.meta["val"].dtype)
+    func: Any = node.target
+    if not is_operator(func) or _writes(func) or torch.Tag.nondeterministic_seeded in func.tags:
+        return None
+    known = {x: value_of(root, x, seen) for x in node.all_input_nodes}
+    if not known or any(value is None for value in known.values()):
+        return None
+    found: Any = func(*tree_map_only(torch.fx.Node, known.get, node.args), **node.kwargs)
+    return found if isinstance(found, torch.Tensor) else None
 
 
-_FILLED: dict[Any, float] = {
-    _aten.ones_like.default: 1.0,
-    _aten.ones.default: 1.0,
-    _aten.zeros_like.default: 0.0,
-    _aten.zeros.default: 0.0,
-}
-_COPIES = frozenset({_aten.lift_fresh_copy.default, _aten.detach.default, _aten.clone.default, _aten.expand.default})
+_FEW = 64
+_FILLED: dict[Any, float] = {_aten.ones_like.default: 1.0, _aten.zeros_like.default: 0.0}
 _READS = frozenset({_aten._local_scalar_dense.default, _aten.equal.default})
 
 
