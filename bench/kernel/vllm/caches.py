@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from unittest import mock
 
 import torch
 import torch.nn.functional as F
@@ -58,7 +59,8 @@ def _cached(k: Tensor, v: Tensor, keys: Tensor, values: Tensor, slots: Tensor) -
 def _cache_kernel(k: Tensor, v: Tensor, keys: Tensor, values: Tensor, slots: Tensor) -> tuple[Tensor, Tensor]:
     keys, values, one = keys.clone(), values.clone(), torch.ones(1)
     run = vllm("v1.attention.ops.triton_reshape_and_cache_flash").triton_reshape_and_cache_flash
-    run(k, v, keys, values, slots, "auto", one, one)
+    with mock.patch.object(torch.cuda, "get_device_capability", return_value=(9, 0)):  # of any device
+        run(k, v, keys, values, slots, "auto", one, one)
     return keys, values
 
 
@@ -74,8 +76,8 @@ def _initial_kernel(states: Tensor, numbers: Tensor, has: Tensor) -> Tensor:
 
 
 def _lengths(lengths: Tensor) -> Tensor:
-    rest = (lengths % 8 - 1 * 2).clamp(min=0).clamp(max=2)
-    return F.pad(lengths // 8 * 2 + rest, (0, 3))
+    rest = (torch.fmod(lengths, 8) - 1 * 2).clamp(min=0).clamp(max=2)
+    return F.pad(torch.div(lengths, 8, rounding_mode="trunc") * 2 + rest, (0, 3))
 
 
 def _length_kernel(lengths: Tensor) -> Tensor:

@@ -2,7 +2,8 @@
 
 ``@torch.library.custom_op`` hides a function from tracers. Where it is the only kernel, for every device, the recorder
 runs it in the operator's place, so that what it does is recorded. That is so for a function that writes to no argument
-and names nothing but PyTorch: other code (NumPy, an extension) reads memory by itself, which no operator tells of.
+and names nothing but PyTorch and Triton: other code (NumPy, an extension) reads memory by itself, which no operator
+tells of.
 """
 
 from __future__ import annotations
@@ -52,17 +53,26 @@ def body_of(func: Any) -> Callable[..., Any] | None:
     if any(func.has_kernel_for_dispatch_key(key) for key in (_KEYS.CPU, _KEYS.CUDA)):
         return None
     function: Any = inspect.getclosurevars(inspect.unwrap(found._backend_fns[None])).nonlocals.get("fn")
-    is_own = function is found._init_fn and _names_torch_alone(function)
+    is_own = function is found._init_fn
+    if is_own and function.__module__ == "torch._library.triton":  # triton_op, which has one function around another
+        function = inspect.getclosurevars(function).nonlocals.get("fn")
+    is_own = is_own and _names_torch_alone(function)
     return partial(_run, function) if is_own and not func._schema.is_mutable else None
 
 
 def _names_torch_alone(function: Any) -> bool:
+    """Whether all that a function names is PyTorch, Triton, a kernel or a number."""
     code = getattr(function, "__code__", None)
     if code is None or code.co_freevars:
         return False
     known = {**vars(builtins), **function.__globals__}
-    values = [known.get(name) for name in _named(code)]
-    return {_root(getattr(value, "__module__", None) or value) for value in values} <= {"torch", "builtins"}
+    return all(_is_known(known.get(name)) for name in _named(code))
+
+
+def _is_known(value: Any) -> bool:
+    if value is None or isinstance(value, (bool, int, float, str)) or _root(type(value).__module__) == "triton":
+        return True
+    return _root(getattr(value, "__module__", None) or value) in ("torch", "builtins", "triton")
 
 
 def _root(where: Any) -> str:

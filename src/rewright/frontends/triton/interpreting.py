@@ -161,6 +161,10 @@ def _library(function: Any) -> Generator[None]:
     own = [(home, name, getattr(home, name)) for home in homes for name in _FUNCTIONS if hasattr(home, name)]
     for name, value in before:
         names[name] = _by_numpy(value.__name__)
+    aliases = [(n, v) for n, v in names.items() if getattr(v, "__triton_builtin__", False) is True]
+    before += aliases
+    for name, value in aliases:  # the interpreter knows those of the language by its own names
+        names[name] = partial(_of_language, value.__name__)
     for home, name, _ in own:
         setattr(home, name, _by_numpy(name))
     try:
@@ -169,6 +173,11 @@ def _library(function: Any) -> Generator[None]:
         names.update(before)
         for home, name, value in own:
             setattr(home, name, value)
+
+
+def _of_language(name: str, *args: Any, **kwargs: Any) -> Any:
+    language: Any = import_module("triton.language")
+    return getattr(language, name)(*args, **kwargs)
 
 
 def _by_numpy(name: str) -> Callable[..., Any]:
