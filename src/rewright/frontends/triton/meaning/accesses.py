@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from rewright import ops
-from rewright.frontends.triton.meaning.indices import DATA, lane, lanes, reads_data, substitute, variables
+from rewright.frontends.triton.meaning.indices import DATA, lane, lanes, reads_data, rejoined, substitute, variables
 from rewright.frontends.triton.meaning.instances import INSTANCE
 from rewright.frontends.triton.meaning.memory import Access, Memory
 from rewright.frontends.triton.meaning.places import Digit, Place, by_axis, digits_of
@@ -97,7 +97,7 @@ class Accesses:
 
     def _settled(self, address: Address, given: Sequence[Index], sizes: Mapping[str, Dim]) -> Address:
         """The address with choices made that are decided wherever it is used."""
-        index = address.index
+        index = rejoined(address.index)
         while True:
             for name in [name for name in variables(index) if name in self._w.choices]:
                 choice = self._w.choices[name]
@@ -413,6 +413,8 @@ class Accesses:
                 places = by_axis(address.index, shape, strides, splits=splits)
                 if places is None or (len(shape) == 1 and shape != memory.sizes and reads_data(address.index)):
                     continue
+                if _is_narrow(shape, strides, places):
+                    continue
                 if self._ranges.holds(sizes, given, self._inside(places, shape)):
                     return shape, tuple(places)
         raise UnsupportedOperator(
@@ -441,6 +443,17 @@ class Accesses:
             if not (dense and reaches and at_most(place.start, 0) is True):
                 return False
         return True
+
+
+def _is_narrow(shape: Sequence[Dim], strides: Sequence[Dim], places: Sequence[Index]) -> bool:
+    """Whether data counts along an axis that goes on in the one before it, where it may count further."""
+    return any(
+        reads_data(places[axis])
+        and places[axis - 1].as_size() is not None
+        and shape[axis - 1] != 1
+        and strides[axis - 1] == strides[axis] * shape[axis]
+        for axis in range(1, len(shape))
+    )
 
 
 def _unwrapped(places: Sequence[Index]) -> tuple[tuple[Index, ...], tuple[Index, ...]]:

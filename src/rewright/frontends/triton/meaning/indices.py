@@ -46,6 +46,19 @@ def substitute(index: Index, values: Mapping[str, Index]) -> Index:
     return total
 
 
+def rejoined(index: Index) -> Index:
+    """The index with ``n * (x // n) + x % n`` as ``x``."""
+    for atom, coefficient in index.terms:
+        if not isinstance(atom, Remainder):
+            continue
+        whole = Quotient(atom.numerator, atom.divisor)
+        found = dict(index.terms).get(whole)
+        if found is not None and found == coefficient * atom.divisor:
+            gone = Index(0, ((atom, coefficient),)) + Index(0, ((whole, found),))
+            return rejoined(index - gone + atom.numerator * coefficient)
+    return index
+
+
 def variables(index: Index) -> Iterator[str]:
     """The names of the variables of an index, those inside of quotients and remainders included."""
     for atom, _ in index.terms:

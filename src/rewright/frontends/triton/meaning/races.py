@@ -58,13 +58,16 @@ def _are_of_one_instance(ranges: Ranges, first: Access, second: Access) -> bool:
 
     Along some axes places begin with the same digits, which tell instances and iterations apart; lanes are below.
     """
-    if not first.places or first.shape != second.shape:
+    if not first.places or not second.places:
         return False
+    sides = (first.places, second.places)
+    if first.shape != second.shape:  # axes that are one for the one access are several for the other
+        sides = ((_flat(first),), (_flat(second),))
     one, other = dict(first.sizes), dict(second.sizes)
     wanted = {name for name, size in {**one, **other}.items() if size != 1 and not name.startswith("lane")}
     wanted = {name for name in wanted if not name.startswith(STEP) or (name in one and name in other)}
     found: set[str] = set()
-    for a, b in zip(first.places, second.places, strict=True):
+    for a, b in zip(*sides, strict=True):
         high, low = _parted(a, wanted)
         same, rest = _parted(b, wanted)
         digits = digits_of(high, {**one, **other})
@@ -77,6 +80,14 @@ def _are_of_one_instance(ranges: Ranges, first: Access, second: Access) -> bool:
         ):
             found |= set(variables(high))
     return wanted <= found
+
+
+def _flat(access: Access) -> Index:
+    """Which element of the tensor in order a place is."""
+    total = Index(0)
+    for place, size in zip(access.places, access.shape, strict=True):
+        total = total * size + place
+    return total
 
 
 def _parted(place: Index, names: set[str]) -> tuple[Index, Index]:
