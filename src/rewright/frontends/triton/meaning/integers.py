@@ -37,15 +37,36 @@ _DIRECTIONS = {"eq": "EQ", "ne": "NE", "lt": "LT", "le": "LE", "gt": "GT", "ge":
 @MEANINGS.enter("arith.addi", "arith.subi", "arith.muli", "arith.minsi", "arith.maxsi", "arith.minui", "arith.maxui")
 def arithmetic(reader: Reader, op: Operation) -> Value:
     """Sums, differences, products and the lesser or larger of two."""
-    name = op.name.removeprefix("arith.").replace("ui", "si")
     left, right = reader.operands(op)
+    return _computed(reader, op.name.removeprefix("arith.").replace("ui", "si"), left, right)
+
+
+def _computed(reader: Reader, name: str, left: Value, right: Value) -> Value:
     if isinstance(left, Whole) and isinstance(right, Whole):
         found = _affine(reader, name, left.index, right.index)
         if found is not None:
             joined = _of_instances(reader, name, left, right) if _mixes_instances(found) else None
             return reader.fitting(joined or replace(left, index=found))
-    least = _of_instances(reader, name, left, right) or _least(name, left, right)
-    return on_data(reader, _DATA[name](), left, right) if least is None else least
+    least = _least(name, left, right)
+    if least is not None:
+        return least
+    tables = _tabled(reader, left), _tabled(reader, right)
+    if tables != (left, right):
+        return _computed(reader, name, *tables)
+    return _of_instances(reader, name, left, right) or on_data(reader, _DATA[name](), left, right)
+
+
+def _tabled(reader: Reader, value: Value) -> Value:
+    """The least of several numbers of an instance as one number of it, by a table; other values as they are."""
+    if not isinstance(value, Least):
+        return value
+    total: Whole | None = None
+    for part in value.parts:
+        one = Whole(part, value.shape, value.dtype)
+        total = one if total is None else _of_instances(reader, "minsi", total, one)
+        if total is None:
+            return value
+    return total or value
 
 
 def _mixes_instances(index: Index) -> bool:
@@ -105,6 +126,7 @@ def division(reader: Reader, op: Operation) -> Value:
     """Quotients and remainders; of what is not negative, by a size, all roundings are floors."""
     name = op.name.removeprefix("arith.")
     left, right = reader.operands(op)
+    right = _tabled(reader, right)
     parted = _parted(reader, name, left, right)
     if parted is not None:
         return parted
