@@ -8,6 +8,7 @@ in Triton's own interpreter beside the reference. *Refuted* is said only of what
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -80,6 +81,7 @@ def kernel(
     if find_spec("triton") is None:
         raise RewrightError(missing("triton", "reading a kernel"))
     given, sizes = dict(kwargs or {}), dict(dynamic or {})
+    reference, launcher = _with_one_signature(reference, launcher)
     parameters, others = (_parameters(function, args, given) for function in (reference, launcher))
     left = with_rounded_constants(capture(reference, args, given, dynamic=sizes or None))
     inputs = draws(args, given, parameters, sizes, special=_compared_with(left), extreme=_tests_floats(left))
@@ -95,6 +97,27 @@ def kernel(
         found = _without_proof(replace(run, text=f"in a later call {run.text}: it keeps what it gave before"), "")
         return replace(found, graphs=(left, right))
     return replace(_judge(verdict, run, left, right), graphs=(left, right))
+
+
+def _with_one_signature(reference: Any, launcher: Any) -> tuple[Any, Any]:
+    """Both functions, where one that takes any number of arguments has the parameters of the other one."""
+    if isinstance(reference, torch.nn.Module) or isinstance(launcher, torch.nn.Module):
+        return reference, launcher
+    mine, other = (inspect.signature(function).parameters.values() for function in (reference, launcher))
+    are_any = [any(p.kind is p.VAR_POSITIONAL for p in parameters) for parameters in (mine, other)]
+    if are_any == [False, True]:
+        return reference, _as(launcher, reference)
+    return (_as(reference, launcher), launcher) if are_any == [True, False] else (reference, launcher)
+
+
+def _as(function: Callable[..., Any], like: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that says that it has the parameters of another one."""
+
+    def called(*args: Any, **kwargs: Any) -> Any:
+        return function(*args, **kwargs)
+
+    called.__signature__ = inspect.signature(like)  # pyright: ignore[reportFunctionMemberAccess]
+    return called
 
 
 def _parameters(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[str]:

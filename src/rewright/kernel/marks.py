@@ -9,7 +9,7 @@ from rewright.ir.graph import Graph, Node
 from rewright.ir.types import DType
 from rewright.kernel.bounds import MOST, look_ups
 from rewright.kernel.counting import PREFIX, counts, source_of
-from rewright.ops import BroadcastInDim, Compare, Gather, Input, Select, splat
+from rewright.ops import BroadcastInDim, Compare, Concatenate, Gather, Input, Not, Select, splat
 from rewright.ops.reference import building as rb
 from rewright.ops.reference.simplifying import SimplifyingBuilder
 from rewright.ops.reference.size_values import size_value
@@ -51,21 +51,35 @@ def _label_of(graph: Graph, node: Node) -> tuple[str, int, Dim] | None:
     op = node.op
     assert isinstance(op, Gather)
     operand = graph.nodes[node.operands[0]].type.shape
-    if len(op.start_index_map) != 1:
-        return None
-    index = source_of(graph, node.operands[1])
-    chosen = graph.nodes[index]
+    for position, axis in zip(_components(graph, node.operands[1]), op.start_index_map, strict=False):
+        found = _marked(graph, position)
+        if found is not None:
+            return *found, operand[axis] - op.slice_sizes[axis] + 1
+    return None
+
+
+def _components(graph: Graph, position: int) -> tuple[int, ...]:
+    """The components of index vectors, or indices that are no vectors."""
+    node = graph.nodes[source_of(graph, position)]
+    return node.operands if isinstance(node.op, Concatenate) else (position,)
+
+
+def _marked(graph: Graph, position: int) -> tuple[str, int] | None:
+    """The input and the mark of ``where(x != mark, x, number)``."""
+    chosen = graph.nodes[source_of(graph, position)]
     if not isinstance(chosen.op, Select):
         return None
     test, label, number = (graph.nodes[source_of(graph, p)] for p in chosen.operands)
-    if not isinstance(test.op, Compare) or test.op.direction != "NE" or not isinstance(label.op, Input):
+    wanted = "NE"
+    if isinstance(test.op, Not):
+        test, wanted = graph.nodes[source_of(graph, test.operands[0])], "EQ"
+    if not isinstance(test.op, Compare) or test.op.direction != wanted or not isinstance(label.op, Input):
         return None
     sides = [graph.nodes[source_of(graph, p)] for p in test.operands]
     marks = [splat(side.op) for side in sides if side is not label]
     if len(marks) != 1 or not isinstance(marks[0], int) or splat(number.op) is None:
         return None
-    axis = op.start_index_map[0]
-    return label.op.label, marks[0], operand[axis] - op.slice_sizes[axis] + 1
+    return label.op.label, marks[0]
 
 
 def _told_apart(graph: Graph, name: str, mark: int) -> Graph:

@@ -2,22 +2,22 @@
 
 What ``item`` gives is held by PyTorch's own symbolic number, and what is computed of it is recorded as operators on
 tensors without axes. It may be given to an operator or a kernel in the place of a number. What needs its value (a
-branch, a size, a text) is refused, but for an ``assert``: behind it what it says holds, and the assumption is noted.
+branch, a size, a text) is refused, but for a check that raises (``checks``), of which it is assumed that it does not.
 """
 
 from __future__ import annotations
 
-import dis
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from types import FrameType
 from typing import Any, cast
 
 import torch
 from torch._subclasses.fake_tensor import DataDependentOutputException
 from torch.utils._pytree import tree_any, tree_map
+
+from rewright.frontends.torch.checks import outcome_without_error, program_frame
 
 _aten: Any = torch.ops.aten
 _READS = _aten._local_scalar_dense.default
@@ -57,12 +57,13 @@ class ReadNumber:
     __str__ = __repr__ = _graph_repr
 
     def guard_bool(self, _file: str, _line: int) -> bool:
-        """True where only an ``assert`` asks; raises DataDependentOutputException elsewhere."""
-        frame = _program(sys._getframe())  # pyright: ignore[reportPrivateUsage]
-        if frame is None or not is_asserted(frame):
+        """What a test has to be so that nothing is raised; raises DataDependentOutputException for other tests."""
+        frame = program_frame(sys._getframe())  # pyright: ignore[reportPrivateUsage]
+        outcome = None if frame is None else outcome_without_error(frame)
+        if frame is None or outcome is None:
             return self._refuse()
-        self.note(f"what is asserted at {os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno} holds")
-        return True
+        self.note(f"the check at {os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno} raises nothing")
+        return outcome
 
     def bool_(self) -> bool:
         """As :meth:`guard_bool`."""
@@ -166,7 +167,7 @@ def read_number(tensor: torch.Tensor, note: Callable[[str], None]) -> Any:
     """The one element of a tensor as a Python number; NotImplemented where it is complex."""
     if tensor.dtype.is_complex:
         return NotImplemented
-    value = tensor.reshape(())
+    value = tensor.detach().clone().reshape(())  # which stays when the program writes to the tensor
     if tensor.dtype is _BOOL:
         return torch.SymBool(cast("Any", ReadNumber(value, note)))
     if tensor.dtype.is_floating_point:
@@ -223,42 +224,11 @@ _TENSORS: dict[Any, Any] = {
     _aten.pow.Tensor_Scalar: _aten.pow.Tensor_Tensor,
     _aten.remainder.Scalar: _aten.remainder.Tensor,
     _aten.masked_fill.Scalar: _aten.masked_fill.Tensor,
+    _aten.fill.Scalar: _aten.fill.Tensor,
+    _aten.fill_.Scalar: _aten.fill_.Tensor,
+    _aten.masked_fill_.Scalar: _aten.masked_fill_.Tensor,
     _aten.where.ScalarOther: _aten.where.self,
     _aten.where.ScalarSelf: _aten.where.self,
     **{getattr(_aten, name).Scalar: getattr(_aten, name).Tensor for name in ("eq", "ne", "lt", "le", "gt", "ge")},
 }
 """The operator that takes a tensor where one takes a number."""
-
-
-def is_asserted(frame: FrameType) -> bool:
-    """Whether a frame stands at a test after which only an ``assert`` raises."""
-    code = [op for op in dis.get_instructions(frame.f_code) if op.opname not in _SKIPPED]
-    place = next((n for n, op in enumerate(code) if op.offset >= frame.f_lasti), len(code))
-    if place + 1 >= len(code):
-        return False
-    jump, following = code[place : place + 2]
-    if "IF_TRUE" in jump.opname:
-        return _raises(following)
-    target = next((op for op in code if op.offset == jump.argval), None)
-    return "IF_FALSE" in jump.opname and target is not None and _raises(target)
-
-
-_SKIPPED = frozenset({"CACHE", "EXTENDED_ARG", "TO_BOOL", "NOT_TAKEN"})
-
-
-def _raises(op: dis.Instruction) -> bool:
-    return op.opname == "LOAD_ASSERTION_ERROR" or (
-        op.opname == "LOAD_COMMON_CONSTANT" and op.argrepr == "AssertionError"
-    )
-
-
-def _program(frame: FrameType | None) -> FrameType | None:
-    """The frame of the program that asks, above those of PyTorch and of this package's own recorders."""
-    while frame is not None and _is_ours(frame):
-        frame = frame.f_back
-    return frame
-
-
-def _is_ours(frame: FrameType) -> bool:
-    name = str(frame.f_globals.get("__name__", ""))
-    return name == __name__ or name.partition(".")[0] == "torch" or name.startswith("rewright.frontends.")

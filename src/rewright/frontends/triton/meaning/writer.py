@@ -145,7 +145,8 @@ class Writer:
             one = Index(0, ((atom, coefficient),))
             sides = (sides[0], sides[1] - one) if negative else (sides[0] + one, sides[1])
         left, right = sides[0] + part.constant, sides[1]
-        if isinstance(part.constant, int) and part.constant < 0:
+        is_number = not sides[1].terms and direction == "EQ"  # x = -100, not x + 100 = 0
+        if isinstance(part.constant, int) and (part.constant < 0 or is_number):
             left, right = sides[0], sides[1] - part.constant
         numbers = [self.number(side, shape, DType.I64) for side in (left, right)]
         return self.apply(ops.Compare(direction), *numbers)

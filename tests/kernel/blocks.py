@@ -1,0 +1,152 @@
+"""Small kernels, each of something that kernels do with blocks, beside one that does it wrongly."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import triton
+import triton.language as tl
+
+Tensor = torch.Tensor
+
+
+@triton.jit
+def rotate_kernel(x, out, width, TURN: tl.constexpr, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * width + tl.arange(0, BLOCK)
+    a, b = tl.split(tl.reshape(tl.load(x + i), (BLOCK // 2, 2)))
+    tl.store(out + i, tl.interleave(-b, a) if TURN else tl.interleave(b, a))
+
+
+def rotate(x: Tensor, turn: bool = True) -> Tensor:
+    out = torch.empty_like(x)
+    rotate_kernel[(x.shape[0],)](x, out, x.shape[1], turn, x.shape[1])
+    return out
+
+
+@triton.jit
+def first_kernel(x, values, places, width, OTHER: tl.constexpr, BLOCK: tl.constexpr):
+    row, i = tl.program_id(0), tl.arange(0, BLOCK)
+    block = tl.load(x + row * width + i, mask=i < width, other=OTHER)
+    value, place = tl.max(block, 0, return_indices=True)
+    tl.store(values + row, value)
+    tl.store(places + row, place)
+
+
+def first(x: Tensor, other: float = float("-inf")) -> tuple[Tensor, Tensor]:
+    values, places = torch.empty(x.shape[0]), torch.empty(x.shape[0], dtype=torch.int64)
+    first_kernel[(x.shape[0],)](x, values, places, x.shape[1], other, triton.next_power_of_2(x.shape[1]))
+    return values, places
+
+
+@triton.jit
+def described_kernel(a, b, c, M, N, K, STEP: tl.constexpr, BLOCK: tl.constexpr):
+    left = tl.make_tensor_descriptor(a, shape=[M, K], strides=[K, 1], block_shape=[BLOCK, BLOCK])
+    right = tl.make_tensor_descriptor(b, shape=[K, N], strides=[N, 1], block_shape=[BLOCK, BLOCK])
+    out = tl.make_tensor_descriptor(c, shape=[M, N], strides=[N, 1], block_shape=[BLOCK, BLOCK])
+    row, col = tl.program_id(0) * BLOCK, tl.program_id(1) * BLOCK
+    acc = tl.zeros((BLOCK, BLOCK), tl.float32)
+    for k in range(0, K, STEP):
+        acc = tl.dot(left.load([row, k]), right.load([k, col]), acc)
+    out.store([row, col], acc)
+
+
+def described(a: Tensor, b: Tensor, step: int = 16) -> Tensor:
+    c = torch.empty(a.shape[0], b.shape[1])
+    grid = (triton.cdiv(a.shape[0], 16), triton.cdiv(b.shape[1], 16))
+    described_kernel[grid](a, b, c, a.shape[0], b.shape[1], a.shape[1], step, 16)
+    return c
+
+
+@triton.jit
+def gradient_kernel(x, labels, count, width, IGNORED: tl.constexpr, LESS: tl.constexpr, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    label = tl.load(labels + row)
+    i = tl.arange(0, BLOCK)
+    if label == IGNORED:
+        tl.store(x + row * width + i, 0.0, mask=i < width)
+        return
+    own = tl.load(x + row * width + label)
+    block = tl.load(x + row * width + i, mask=i < width, other=float("-inf"))
+    best = tl.max(block, 0)
+    total = tl.sum(tl.exp(block - best), 0)
+    tl.store(x + row * width + i, tl.exp(block - best) / total / count, mask=i < width)
+    tl.debug_barrier()
+    tl.store(x + row * width + label, (tl.exp(own - best) / total - LESS) / count)
+
+
+def gradient(x: Tensor, labels: Tensor, ignored: int = -100, less: float = 1.0) -> Tensor:
+    """The gradient of a mean cross entropy, in the place of its input; the count is read of a tensor."""
+    found = x.clone()
+    count = (labels != -100).sum().item()
+    width = x.shape[1]
+    gradient_kernel[(x.shape[0],)](found, labels, count, width, ignored, less, triton.next_power_of_2(width))
+    return found
+
+
+@triton.jit
+def turn_kernel(x, width, NEXT: tl.constexpr, SIDE: tl.constexpr):
+    row, i, j = tl.program_id(0), tl.arange(0, SIDE)[:, None], tl.arange(0, SIDE)[None, :]
+    block = tl.load(x + row * width + SIDE * i + j)
+    tl.store(x + (row + NEXT) * width + SIDE * j + i, block)
+
+
+def turn(x: Tensor, following: int = 0) -> Tensor:
+    """Squares transposed in the place of the input: lanes of one instance read what other lanes of it write."""
+    found = torch.cat([x, x[:1]]).contiguous()
+    turn_kernel[(x.shape[0],)](found, x.shape[1], following, 4)
+    return found[: x.shape[0]]
+
+
+@triton.jit
+def scaled_kernel(x, out, n, factor, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    value = tl.load(x + i, mask=i < n)
+    tl.store(out + i, value * (1.0 - factor) + factor / 40, mask=i < n)
+
+
+def scaled(x: Tensor, factor: float = 0.1) -> Tensor:
+    out = torch.empty_like(x)
+    scaled_kernel[(triton.cdiv(x.numel(), 32),)](x, out, x.numel(), factor, 32)
+    return out
+
+
+@triton.jit
+def difference_kernel(x, y, out, n, ROUNDED: tl.constexpr, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    a, b = tl.load(x + i, mask=i < n), tl.load(y + i, mask=i < n)
+    big = tl.maximum(a, b)
+    found = big + tl.log(tl.exp(a - big) + tl.exp(b - big)) - a
+    tl.store(out + i, found * ROUNDED, mask=i < n)
+
+
+def difference(x: Tensor, y: Tensor, factor: float = 1.0) -> Tensor:
+    """``log(1 + exp(y - x))`` by large numbers that cancel, of which floats leave less."""
+    out = torch.empty_like(x)
+    difference_kernel[(triton.cdiv(x.numel(), 32),)](x, y, out, x.numel(), factor, 32)
+    return out
+
+
+@triton.jit
+def beside_kernel(x, out, n, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    total = 0.0
+    for part in tl.static_range(0, 3):
+        if part < n:
+            total += tl.sum(tl.load(x + part * BLOCK + i))
+    for part in tl.static_range(0, 3):
+        if part < n:
+            total += tl.max(tl.load(x + part * BLOCK + i))
+    tl.store(out, total)
+
+
+def beside(x: Tensor) -> Tensor:
+    """Values with one name in regions that lie beside each other."""
+    out = torch.empty(1)
+    beside_kernel[(1,)](x, out, x.shape[0], x.shape[1])
+    return out[0]
+
+
+def any_kernel(function: Any, **given: Any) -> Any:
+    """A launcher with some arguments given."""
+    return lambda *args: function(*args, **given)

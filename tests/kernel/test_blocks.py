@@ -1,0 +1,105 @@
+"""What kernels do with blocks, right and wrong: the right one is proved, and the wrong one is not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+import rewright as rw
+
+pytest.importorskip("triton")
+
+from tests.kernel import blocks
+from tests.kernel.blocks import any_kernel
+from tests.kernel.references import normal
+
+Tensor = torch.Tensor
+LABELS = torch.tensor([3, 19, 0, -100, 7, 11])
+
+
+def rotated(x: Tensor) -> Tensor:
+    a, b = x.unflatten(-1, (-1, 2)).unbind(-1)
+    return torch.stack([-b, a], -1).flatten(-2)
+
+
+def slope(x: Tensor, labels: Tensor) -> Tensor:
+    leaf = x.detach().requires_grad_()
+    return torch.autograd.grad(F.cross_entropy(leaf, labels), leaf)[0]
+
+
+def scaled(x: Tensor) -> Tensor:
+    return x * 0.9 + 0.0025
+
+
+def transposed(x: Tensor) -> Tensor:
+    return x.unflatten(-1, (4, 4)).transpose(-1, -2).flatten(-2)
+
+
+def two_largest(x: Tensor) -> tuple[Tensor, Tensor]:
+    found = x.max(-1)
+    return found.values, found.indices
+
+
+CASES: dict[str, tuple[Any, Any, tuple[Tensor, ...], dict[str, Any], Any]] = {
+    "rotate": (rotated, blocks.rotate, (normal(6, 16),), {"x": {0: "rows"}}, any_kernel(blocks.rotate, turn=False)),
+    "first": (two_largest, blocks.first, (normal(6, 20) - 3,), {"x": {0: "rows"}}, any_kernel(blocks.first, other=0.0)),
+    "described": (
+        lambda a, b: a @ b,
+        blocks.described,
+        (normal(20, 24), normal(24, 36)),
+        {"a": {0: "m", 1: "4*k"}, "b": {0: "4*k", 1: "4*n"}},
+        any_kernel(blocks.described, step=32),
+    ),
+    "gradient": (slope, blocks.gradient, (normal(6, 20), LABELS), {}, any_kernel(blocks.gradient, less=0.9)),
+    "ignored": (slope, blocks.gradient, (normal(6, 20), LABELS), {}, any_kernel(blocks.gradient, ignored=-1)),
+    "scaled": (
+        lambda x: x * 0.9 + 0.0025,
+        blocks.scaled,
+        (normal(100),),
+        {},
+        any_kernel(blocks.scaled, factor=0.10001),
+    ),
+    "difference": (
+        lambda x, y: torch.log(1 + torch.exp(y - x)),
+        blocks.difference,
+        (normal(100) * 1e-3, normal(100) * 1e-3 + 8),
+        {},
+        any_kernel(blocks.difference, factor=1.0001),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_right_kernel_is_proved_and_the_wrong_one_is_not(name: str) -> None:
+    reference, right, args, dynamic, wrong = CASES[name]
+    found = rw.kernel(reference, right, args, dynamic=dynamic or None, budget=30)
+    assert found.status == "proved", found.reason
+    found = rw.kernel(reference, wrong, args, dynamic=dynamic or None, budget=30, explain=False)
+    assert found.status == "refuted", found.reason
+
+
+def test_a_written_decimal_and_a_count_are_assumptions() -> None:
+    found = rw.kernel(slope, blocks.gradient, (normal(6, 20), LABELS))
+    assert any("its divisor is not zero" in text for text in found.assumptions)
+    found = rw.kernel(scaled, blocks.scaled, (normal(100),))
+    assert any("differ by the rounding of single precision" in text for text in found.assumptions)
+
+
+def test_lanes_of_one_instance_run_in_order_and_those_of_others_do_not() -> None:
+    found = rw.kernel(transposed, blocks.turn, (normal(6, 16),))
+    assert found.status == "proved", found.reason
+    assert any("run in the order of the program" in text for text in found.assumptions)
+
+    def one_further(x: Tensor) -> Tensor:
+        return torch.cat([x[:1], transposed(x[:-1])])
+
+    found = rw.kernel(one_further, any_kernel(blocks.turn, following=1), (normal(6, 16),))
+    assert found.status != "proved"
+
+
+def test_a_name_that_is_used_again_is_another_value() -> None:
+    found = rw.kernel(lambda x: x.sum() + x.amax(1).sum(), blocks.beside, (normal(3, 16),))
+    assert found.status == "proved", found.reason
