@@ -56,3 +56,15 @@ def caught_outside(x: Tensor) -> Tensor:
 def half_checked(x: Tensor) -> Tensor:
     assert x.sum().item() > 0
     return x
+
+
+def in_the_library(x: Tensor, counted: Tensor) -> Tensor:
+    return torch.nn.functional.gaussian_nll_loss(x, x * 2, counted.float().mean().expand(x.shape))
+
+
+def finally_done(x: Tensor, counted: Tensor) -> Tensor:
+    try:
+        assert counted.max() < 50
+    finally:
+        x = x * 2
+    return x

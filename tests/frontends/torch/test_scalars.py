@@ -16,8 +16,10 @@ from tests.frontends.torch.checked_programs import (
     asserting,
     caught,
     caught_outside,
+    finally_done,
     half_asserted,
     in_a_call,
+    in_the_library,
     raising,
 )
 
@@ -56,7 +58,9 @@ def chosen(x: Tensor, counted: Tensor) -> Tensor:
     return torch.where(x > x.mean().item(), x, 0.0).masked_fill(x < -1, counted.sum().item())
 
 
-@pytest.mark.parametrize("program", [mean, kept, whole, integers, of_double, chosen, asserting, raising])
+@pytest.mark.parametrize(
+    "program", [mean, kept, whole, integers, of_double, chosen, asserting, raising, in_the_library]
+)
 def test_a_number_is_that_of_each_run(program: Callable[..., Tensor]) -> None:
     graph = rw.capture(program, (torch.zeros(4), torch.tensor([1, 0, 1])))
     for seed in range(3):
@@ -82,7 +86,7 @@ def test_a_number_has_no_gradient_and_scales_that_of_others() -> None:
     np.testing.assert_allclose(run(graph, {"x": x.numpy()})["output"], step(x), rtol=1e-5)
 
 
-@pytest.mark.parametrize(("program", "checks"), [(asserting, 4), (raising, 2)])
+@pytest.mark.parametrize(("program", "checks"), [(asserting, 4), (raising, 2), (finally_done, 1)])
 def test_what_is_checked_is_assumed(program: Callable[..., Tensor], checks: int) -> None:
     graph = rw.capture(program, (torch.zeros(4), torch.tensor([1, 0, 1])))
     assert graph.metadata["assumptions"].count("the check at checked_programs.py") == checks

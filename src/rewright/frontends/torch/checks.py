@@ -45,33 +45,37 @@ def _is_caught(frame: FrameType) -> bool:
     """Whether some frame of the program stands in a block that catches errors."""
     found: FrameType | None = frame
     while found is not None and found.f_globals.get("__name__") != "rewright.frontends.torch.trace":
-        if not is_library(found) and any(_catches(found.f_code, *entry) for entry in _entries(found)):
+        if any(_catches(found.f_code, target) for target in _handlers(found)):
             return True
         found = found.f_back
     return False
 
 
-def _entries(frame: FrameType) -> list[tuple[int, int, int]]:
-    """The blocks around the instruction at which a frame stands: where they start, end and are handled."""
+def _handlers(frame: FrameType) -> list[int]:
+    """Where errors go from the instruction at which a frame stands."""
     code: Any = dis.Bytecode(frame.f_code)
-    return [(e.start, e.end, e.target) for e in code.exception_entries if e.start <= frame.f_lasti < e.end]
+    return [e.target for e in code.exception_entries if e.start <= frame.f_lasti < e.end]
 
 
-def _catches(code: CodeType, _start: int, _end: int, target: int) -> bool:
-    """Whether a handler does more than to leave a ``with`` block."""
+def _catches(code: CodeType, target: int) -> bool:
+    """Whether a handler does more than to leave a ``with`` block, or to run what stands behind ``finally``."""
     following = [op.opname for op in dis.get_instructions(code) if op.offset >= target and op.opname not in _SKIPPED]
-    is_end = following[:2] == ["PUSH_EXC_INFO", "WITH_EXCEPT_START"]
-    return not is_end and following[:1] == ["PUSH_EXC_INFO"]
+    if following[:1] != ["PUSH_EXC_INFO"] or following[:2] == ["PUSH_EXC_INFO", "WITH_EXCEPT_START"]:
+        return False
+    end = next((n for n, name in enumerate(following) if name == "RERAISE"), len(following))
+    return end == len(following) or any("JUMP" in n or n in _CAUGHT for n in following[:end])
 
 
-def program_frame(frame: FrameType | None) -> FrameType | None:
-    """The frame of the program that asks, above those of PyTorch and of the recorders of this package."""
-    while frame is not None and is_library(frame):
+_CAUGHT = frozenset({"CHECK_EXC_MATCH", "CHECK_EG_MATCH", "POP_EXCEPT", "RETURN_VALUE", "RETURN_CONST"})
+_BETWEEN = frozenset({"torch", "torch._tensor", "torch.fx.experimental.sym_node"})
+"""Modules of PyTorch that ask for a truth value in the place of whoever uses it."""
+
+
+def asking_frame(frame: FrameType | None) -> FrameType | None:
+    """The frame that a truth value decides something in."""
+    while frame is not None:
+        name = str(frame.f_globals.get("__name__", ""))
+        if name not in _BETWEEN and not name.startswith("rewright."):
+            return frame
         frame = frame.f_back
-    return frame
-
-
-def is_library(frame: FrameType) -> bool:
-    """Whether a frame runs code of PyTorch, of the standard library's wrappers, or of this package."""
-    name = str(frame.f_globals.get("__name__", ""))
-    return name.partition(".")[0] in ("torch", "contextlib", "functools") or name.startswith("rewright.")
+    return None

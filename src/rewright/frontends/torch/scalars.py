@@ -17,7 +17,7 @@ import torch
 from torch._subclasses.fake_tensor import DataDependentOutputException
 from torch.utils._pytree import tree_any, tree_map
 
-from rewright.frontends.torch.checks import outcome_without_error, program_frame
+from rewright.frontends.torch.checks import asking_frame, outcome_without_error
 
 _aten: Any = torch.ops.aten
 _READS = _aten._local_scalar_dense.default
@@ -58,7 +58,7 @@ class ReadNumber:
 
     def guard_bool(self, _file: str, _line: int) -> bool:
         """What a test has to be so that nothing is raised; raises DataDependentOutputException for other tests."""
-        frame = program_frame(sys._getframe())  # pyright: ignore[reportPrivateUsage]
+        frame = asking_frame(sys._getframe())  # pyright: ignore[reportPrivateUsage]
         outcome = None if frame is None else outcome_without_error(frame)
         if frame is None or outcome is None:
             return self._refuse()
