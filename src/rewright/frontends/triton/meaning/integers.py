@@ -248,11 +248,19 @@ def _inequalities(direction: str, left: Index, right: Index) -> tuple[Index, ...
 
 @MEANINGS.enter("arith.extsi", "arith.extui", "arith.trunci", "arith.index_cast")
 def resized(reader: Reader, op: Operation) -> Value:
-    """An integer in more or fewer bits; that it fits fewer is looked at where it is used as a number."""
+    """An integer in more or fewer bits; of fewer than 32 it is cut off where it may not fit."""
     (value,) = reader.operands(op)
     dtype = DTYPES[op.given[0].element]
     if isinstance(value, Whole):
-        return replace(value, dtype=dtype)
+        if op.name == "arith.extui" and not reader.implies(value.index):
+            raise UnsupportedOperator("takes an integer that may be negative for one without a sign")
+        if op.name != "arith.trunci" or dtype is DType.I32:
+            return reader.fitting(replace(value, dtype=dtype))
+        if reader.implies(value.index) and reader.implies(Index(_LARGEST.get(dtype, 0)) - value.index):
+            return replace(value, dtype=dtype)
     if isinstance(value, Truth) and dtype is DType.BOOL:
         return value
     return reader.writer.convert(reader.writer.data(value), dtype)
+
+
+_LARGEST = {DType.I8: 127, DType.I16: (1 << 15) - 1}

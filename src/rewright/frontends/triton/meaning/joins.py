@@ -95,9 +95,11 @@ def looked_up(reader: Reader, op: Operation) -> Value:
 
 @MEANINGS.enter("tt.histogram")
 def counted(reader: Reader, op: Operation) -> Value:
-    """How often each number from zero on is in a block; others are not counted."""
+    """How often each number from zero on is in a block; nothing is said of where other numbers are counted."""
     value, *masks = (reader.writer.data(v) for v in reader.operands(op))
     writer, shape = reader.writer, op.given[0].shape
+    line = writer.b.span.line
+    reader.assumptions[f"the numbers that are counted at line {line} are at least 0 and below {shape[0]}"] = None
     full = (*value.shape, *shape)
     kind = writer.dtype(value)
 
