@@ -53,6 +53,8 @@ class Recorder(TorchDispatchMode):
     supports_higher_order_operators = True
     kinds = frozenset({torch.Tensor, nn.Parameter, nn.Buffer, FakeTensor})
     """Other classes of tensors are told in operators on these by their own dispatch."""
+    has_values = False
+    """Whether tensors have values, so that a number that is read is known."""
 
     def __init__(
         self,
@@ -139,7 +141,7 @@ class Recorder(TorchDispatchMode):
         kwargs = kwargs or {}
         if func in _ASKS:
             return func(*args, **kwargs)
-        if self._custom and (func in _READS or has_numbers(args, kwargs)):
+        if self._custom and not self.has_values and (func in _READS or has_numbers(args, kwargs)):
             found = self._number(func, args, kwargs)
             if found is not NotImplemented:
                 return found

@@ -47,6 +47,7 @@ class RunRecorder(Recorder):
     """Notes what runs on real tensors; ``reads`` are values that the program looked at, which depend on its inputs."""
 
     kinds = PLAIN
+    has_values = True
 
     def __init__(self, memory: Memory, replacements: Mapping[Any, Replacement], generators: Generators) -> None:
         super().__init__(replacements, generators=generators)
