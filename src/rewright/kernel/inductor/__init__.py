@@ -1,0 +1,1 @@
+"""The Triton kernels that Inductor generates for a program, as a launcher that a proof reads. Read ``launcher``."""

@@ -1,0 +1,210 @@
+"""Source that Inductor generated, run on the CPU: a function that launches its Triton kernels as they are."""
+
+from __future__ import annotations
+
+import ast
+import linecache
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, nullcontext
+from importlib import import_module
+from types import SimpleNamespace
+from typing import Any
+from unittest import mock
+
+import torch
+
+from rewright.ir.errors import CaptureError
+
+Call = Callable[[list[Any]], Sequence[Any]]
+
+
+class Kernel:
+    """A kernel with the first of the configurations that Inductor would try: which one runs is no part of its meaning."""
+
+    def __init__(self, function: Any, constants: Mapping[str, Any], meta: Mapping[str, Any]) -> None:
+        own = {parameter.name for parameter in function.params}
+        self._function, self._meta = function, meta
+        self._blocks = dict(constants)
+        self._constants = {name: value for name, value in constants.items() if name in own}
+
+    def run(self, *args: Any, stream: object = None, **kwargs: Any) -> None:
+        """Launch it, as the module that Inductor generated does."""
+        names = [p.name for p in self._function.params if p.name not in self._constants]
+        named = dict(zip(names, args, strict=False)) | kwargs
+        grid = _grid(self._meta, self._blocks, named)
+        self._function[grid](**named, **self._constants)
+
+
+def _grid(meta: Mapping[str, Any], blocks: Mapping[str, Any], named: Mapping[str, Any]) -> tuple[Any, ...]:
+    """The number of instances along three axes."""
+    heuristics: Any = import_module("torch._inductor.runtime.triton_heuristics")
+    with mock.patch.object(heuristics.GridExpr, "ceildiv", _rounded_up):
+        grid = heuristics.GridExpr.from_meta(dict(meta), dict(blocks))
+        found: list[Any] = list(grid.eval_slow({**named, **blocks}))
+    while len(found) > 1 and isinstance(found[-1], int) and found[-1] == 1:
+        found.pop()
+    return tuple(found)
+
+
+def _rounded_up(self: Any, numel: Any, block: Any) -> Any:
+    """A quotient rounded up, written with positive numbers."""
+    if block is None or block == 1:
+        return numel
+    if isinstance(numel, int) and isinstance(block, int):
+        return -(-numel // block)
+    return f"((({numel}) + ({block}) - 1) // ({block}))"
+
+
+def load(source: str, title: str = "inductor") -> Call:
+    """The function ``call`` of a module that Inductor generated, for tensors on the CPU.
+
+    Its imports and what it binds to CUDA are replaced. Raises CaptureError for what is no such module.
+    """
+    scope = _scope(title)
+    module = ast.parse(source)
+    kept = [statement for statement in module.body if _is_own(statement, scope)]
+    exec(compile(ast.Module(kept, []), f"<{title}>", "exec"), scope)
+    call: Any = scope.get("call")
+    if not callable(call):
+        raise CaptureError("what Inductor generated has no function call")
+    return call
+
+
+def _is_own(statement: ast.stmt, scope: Mapping[str, object]) -> bool:
+    """Whether a statement is part of the program, and neither an import nor the binding of a name that is given."""
+    if isinstance(statement, ast.ClassDef | ast.FunctionDef):
+        return True
+    if isinstance(statement, ast.Assign):
+        return not any(isinstance(target, ast.Name) and target.id in scope for target in statement.targets)
+    return False
+
+
+def _scope(title: str) -> dict[str, Any]:
+    return {
+        "torch": _Torch(),
+        "aten": torch.ops.aten,
+        "inductor_ops": torch.ops.inductor,
+        "extern_kernels": _Library(),
+        "async_compile": SimpleNamespace(triton=lambda name, text, **_: kernel_of(name, text, title)),
+        "assert_size_stride": assert_size_stride,
+        "assert_alignment": _nothing,
+        "copy_if_misaligned": _same,
+        "empty_strided_cuda": _empty,
+        "empty_strided_cpu": _empty,
+        "reinterpret_tensor": reinterpreted,
+        "get_raw_stream": _nothing,
+        "run_intermediate_hooks": _nothing,
+        "device": torch.device,
+        "inf": float("inf"),
+        "nan": float("nan"),
+        "math": import_module("math"),
+    } | dict.fromkeys(("_quantized", "alloc_from_pool", "empty_strided_cpu_pinned", "empty_strided_xpu"))
+
+
+class _Torch:
+    """PyTorch without its devices."""
+
+    cuda = SimpleNamespace(_DeviceGuard=lambda _: nullcontext(), set_device=lambda _: None)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(torch, name)
+
+
+class _Library:
+    """Kernels of libraries, by PyTorch's operators of their names."""
+
+    def __getattr__(self, name: str) -> Any:
+        function: Any = _PRODUCTS.get(name) or getattr(torch, name, None)
+        if function is None:
+            raise CaptureError(f"the library's kernel {name} is not known")
+
+        def run(*args: Any, out: torch.Tensor | None = None, **kwargs: Any) -> Any:
+            found = function(*args, **kwargs)
+            return found if out is None else out.copy_(found)
+
+        return run
+
+
+def _two_products(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor, d: torch.Tensor) -> torch.Tensor:
+    return torch.mm(a, b) + torch.mm(c, d)
+
+
+_PRODUCTS: dict[str, Callable[..., Any]] = {"bias_addmm": torch.addmm, "_mm_plus_mm": _two_products}
+
+
+def _nothing(*_: object, **__: object) -> None:
+    """Do nothing."""
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _empty(size: Any, stride: Any, dtype: torch.dtype) -> torch.Tensor:
+    return torch.empty_strided(size, stride, dtype=dtype)
+
+
+def assert_size_stride(tensor: torch.Tensor, size: Sequence[Any], stride: Sequence[Any], *_: object) -> None:
+    """Raise CaptureError where a tensor does not lie as the kernels after it take for granted."""
+    pairs = zip((*tensor.shape, *tensor.stride()), (*size, *stride), strict=True)
+    live = [n for n, count in enumerate(size) if count != 1]
+    strides = [(tensor.stride(n), stride[n]) for n in live]
+    if any(a != b for a, b in [*zip(tensor.shape, size, strict=True), *strides]):
+        del pairs
+        raise CaptureError(
+            f"a tensor has the sizes {tuple(tensor.shape)} and strides {tensor.stride()}, and on CUDA {tuple(size)} "
+            f"and {tuple(stride)}"
+        )
+
+
+def reinterpreted(tensor: torch.Tensor, size: Sequence[Any], stride: Sequence[Any], offset: int = 0) -> torch.Tensor:
+    """Other sizes and strides over the same memory: a view by reshapes and transposes where there is one."""
+    if tuple(size) == tuple(tensor.shape) and tuple(stride) == tensor.stride() and not offset:
+        return tensor
+    flat = _flat(tensor)
+    if flat is None:
+        return torch.as_strided(tensor, size, stride, tensor.storage_offset() + offset)
+    order = sorted(range(len(size)), key=lambda n: (_number(stride[n]), _number(size[n])), reverse=True)
+    want: Any = 1
+    for n in reversed(order):
+        if size[n] != 1 and stride[n] != want:
+            return torch.as_strided(tensor, size, stride, tensor.storage_offset() + offset)
+        want = want * size[n]
+    part = flat if not offset and want == flat.shape[0] else flat[offset : offset + want]
+    return part.view([size[n] for n in order]).permute([order.index(n) for n in range(len(size))])
+
+
+def _number(value: Any) -> int:
+    """A size, or what stands for one that is a symbol."""
+    return value if isinstance(value, int) else int(value.node.hint)
+
+
+def _flat(tensor: torch.Tensor) -> torch.Tensor | None:
+    """The elements in the order of memory, as a view; None where they do not lie without gaps."""
+    order = sorted(range(tensor.dim()), key=lambda n: (_number(tensor.stride(n)), _number(tensor.shape[n])), reverse=True)
+    laid = tensor.permute(order)
+    return laid.reshape(-1) if laid.is_contiguous() else None
+
+
+def kernel_of(name: str, text: str, title: str) -> Kernel:
+    """A kernel from its source."""
+    file = f"<{title}:{name}>"
+    linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
+    heuristics: Any = import_module("torch._inductor.runtime.triton_heuristics")
+    helpers: Any = import_module("torch._inductor.runtime.triton_helpers")
+    scope: dict[str, Any] = {"__file__": file, "__name__": f"{title}.{name}"}
+    with ExitStack() as stack:
+        stack.enter_context(mock.patch.object(heuristics, "cached_autotune", _first))
+        stack.enter_context(mock.patch.object(helpers, "set_driver_to_gpu", _nothing))
+        exec(compile(text, file, "exec"), scope)
+    found = scope.get(name)
+    if not isinstance(found, Kernel):
+        raise CaptureError(f"{name} is no kernel that is read")
+    return found
+
+
+def _first(
+    size_hints: object, configs: Sequence[Any], triton_meta: object = None, *_: object, **named: Any
+) -> Callable[[Any], Kernel]:
+    """In the place of Inductor's search for the fastest configuration: the first one."""
+    return lambda function: Kernel(function, configs[0].kwargs, named.get("inductor_meta") or {})

@@ -1,0 +1,134 @@
+"""The source that Inductor generates for a traced program, on a machine without a GPU."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from importlib import import_module
+from types import SimpleNamespace
+from typing import Any
+from unittest import mock
+
+import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
+
+from rewright.frontends.torch.fakes import assumptions
+from rewright.frontends.torch.forks import Asked, are_possible
+from rewright.frontends.torch.trace import Trace, quiet
+from rewright.ir.errors import CaptureError
+from rewright.kernel.inductor.device import cuda_on_paper
+
+_SECONDS = 600.0
+
+
+@dataclass(frozen=True)
+class Generated:
+    """A module of Python that launches Triton kernels."""
+
+    source: str
+    """Its function ``call`` takes the inputs of the traced program, then its constants."""
+    written: tuple[int, ...] = ()
+    """The inputs whose new values come before the results in what ``call`` returns."""
+    assumptions: tuple[str, ...] = ()
+    """What Inductor took for granted of sizes that are symbols."""
+
+
+def generate(traced: Trace) -> tuple[Generated, tuple[torch.Tensor, ...]]:
+    """What Inductor makes of a traced program for CUDA, and the constants of the program.
+
+    It is done in a copy of this process. Raises CaptureError with Inductor's reason.
+    """
+    import_module("torch._inductor.compile_fx")  # here, so that copies need not
+    if not are_possible():
+        raise CaptureError("this process cannot be copied, and Inductor runs in a copy")
+    module, constants = _with_constants_as_inputs(traced)
+    asked = Asked(partial(_generate, module, constants))
+    try:
+        found = asked.answer(_SECONDS)
+    finally:
+        asked.end()
+    if not isinstance(found, Generated):
+        raise CaptureError(f"Inductor does not compile the program: {found or 'its process ended'}")
+    return found, constants
+
+
+def _with_constants_as_inputs(traced: Trace) -> tuple[torch.fx.GraphModule, tuple[torch.Tensor, ...]]:
+    """The program's graph, which returns what it returns and no more, with tensors that it holds as further inputs."""
+    program = traced.program
+    graph = copy.deepcopy(program.module.graph)
+    places = [node for node in graph.nodes if node.op == "placeholder"]
+    constants: list[torch.Tensor] = []
+    for node in [node for node in graph.nodes if node.op == "get_attr"]:
+        value: Any = program.module
+        for part in str(node.target).split("."):
+            value = getattr(value, part)
+        if not isinstance(value, torch.Tensor):
+            raise CaptureError(f"the program holds a {type(value).__name__}, which is not read")
+        with graph.inserting_after(places[-1]) if places else graph.inserting_before(None):
+            place = graph.placeholder(f"constant_{len(constants)}")
+        place.meta["val"] = value
+        places.append(place)
+        constants.append(value)
+        node.replace_all_uses_with(place)
+        graph.erase_node(node)
+    for node in graph.nodes:
+        if "device" in node.kwargs:
+            node.kwargs = {**node.kwargs, "device": torch.device("cuda", 0)}
+        node.args = tuple(torch.device("cuda", 0) if isinstance(a, torch.device) else a for a in node.args)
+    end: Any = graph.output_node()
+    end.args = (tuple(end.args[0][: len(program.outputs)]),)
+    return torch.fx.GraphModule(program.module, graph), tuple(constants)
+
+
+def _generate(module: torch.fx.GraphModule, constants: Sequence[torch.Tensor]) -> Generated | str:
+    """The source, or why there is none; it changes what Inductor remembers of this process."""
+    try:
+        with quiet(), cuda_on_paper():
+            return _compiled(module)
+    except Exception as error:
+        lines = [line for line in str(error).strip().splitlines() if line]
+        return lines[0] if lines else type(error).__name__
+
+
+def _compiled(module: torch.fx.GraphModule) -> Generated:
+    compiler: Any = import_module("torch._inductor.compile_fx")
+    config: Any = import_module("torch._inductor.config")
+    lowering: Any = import_module("torch._inductor.graph").GraphLowering
+    inputs: list[Any] = [node.meta["val"] for node in module.graph.nodes if node.op == "placeholder"]
+    modes = [value.fake_mode for value in inputs if hasattr(value, "fake_mode")]
+    symbols = modes[0].shape_env if modes else None
+    mode = FakeTensorMode(shape_env=symbols, allow_non_fake_inputs=True)
+    with mode:
+        given = [torch.empty_strided(v.shape, v.stride(), dtype=v.dtype, device="cuda") for v in inputs]
+    found: list[Generated] = []
+    own = {"fx_graph_cache": False, "compile_threads": 1}
+    with mock.patch.object(lowering, "compile_to_module", partial_method(found)), config.patch(own):
+        compiler.compile_fx(module, given)
+    if len(found) != 1:
+        raise CaptureError(f"there are {len(found)} graphs of one program")
+    guards = assumptions(mode) if symbols is not None else ()
+    return Generated(found[0].source, found[0].written, guards)
+
+
+def partial_method(found: list[Generated]) -> Callable[[Any], Any]:
+    """In the place of loading the module that was generated: note its source."""
+
+    def compile_to_module(graph: Any) -> Any:
+        if any(not _is_small(value) for value in graph.constants.values()):
+            raise CaptureError("a constant that Inductor computes is no number")
+        code, _ = graph.codegen()
+        known: Any = import_module("torch._guards").TracingContext.get().fw_metadata
+        found.append(Generated(code.value, tuple(known.mutated_inp_runtime_indices)))
+        return SimpleNamespace(call=_nothing, __file__="")
+
+    return compile_to_module
+
+
+def _is_small(value: Any) -> bool:
+    return False
+
+
+def _nothing(*_: object) -> None:
+    """Run nothing."""
