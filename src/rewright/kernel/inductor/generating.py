@@ -21,6 +21,9 @@ from rewright.ir.errors import CaptureError
 from rewright.kernel.inductor.device import cuda_on_paper
 
 _SECONDS = 600.0
+_CUDA = torch.device("cuda", 0)
+_NOWHERE = torch.device("meta")
+"""Where a program is taken apart: PyTorch without CUDA indexes no tensors of that device, not even fake ones."""
 
 
 @dataclass(frozen=True)
@@ -73,10 +76,6 @@ def _with_constants_as_inputs(traced: Trace) -> tuple[torch.fx.GraphModule, tupl
         constants.append(value)
         node.replace_all_uses_with(place)
         graph.erase_node(node)
-    for node in graph.nodes:
-        if "device" in node.kwargs:
-            node.kwargs = {**node.kwargs, "device": torch.device("cuda", 0)}
-        node.args = tuple(torch.device("cuda", 0) if isinstance(a, torch.device) else a for a in node.args)
     end: Any = graph.output_node()
     end.args = (tuple(end.args[0][: len(program.outputs)]),)
     return torch.fx.GraphModule(program.module, graph), tuple(constants)
@@ -100,19 +99,44 @@ def _compiled(module: torch.fx.GraphModule) -> Generated:
     modes = [value.fake_mode for value in inputs if hasattr(value, "fake_mode")]
     symbols = modes[0].shape_env if modes else None
     mode = FakeTensorMode(shape_env=symbols, allow_non_fake_inputs=True)
-    with mode:
-        given = [torch.empty_strided(v.shape, v.stride(), dtype=v.dtype, device="cuda") for v in inputs]
     found: list[Generated] = []
-    own = {"fx_graph_cache": False, "compile_threads": 1}
-    with mock.patch.object(lowering, "compile_to_module", partial_method(found)), config.patch(own):
-        compiler.compile_fx(module, given)
+
+    def on_cuda(graph: torch.fx.GraphModule, given: Sequence[Any], **kwargs: Any) -> Any:
+        _place(graph, _CUDA)
+        return compiler.compile_fx_inner(graph, _on(mode, given, _CUDA), **kwargs)
+
+    _place(module, _NOWHERE)
+    own = {"fx_graph_cache": False, "compile_threads": 1, "joint_graph_constant_folding": False}
+    with mock.patch.object(lowering, "compile_to_module", _noting(found)), config.patch(own):
+        compiler.compile_fx(module, _on(mode, inputs, _NOWHERE), inner_compile=on_cuda)
     if len(found) != 1:
         raise CaptureError(f"there are {len(found)} graphs of one program")
     guards = assumptions(mode) if symbols is not None else ()
     return Generated(found[0].source, found[0].written, guards)
 
 
-def partial_method(found: list[Generated]) -> Callable[[Any], Any]:
+def _on(mode: FakeTensorMode, values: Sequence[Any], device: torch.device) -> list[Any]:
+    """Fake tensors on a device; what is no tensor as it is."""
+
+    def one(value: Any) -> Any:
+        if not isinstance(value, torch.Tensor):
+            return value
+        return torch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device=device)
+
+    with mode:
+        return [one(value) for value in values]
+
+
+def _place(module: torch.fx.GraphModule, device: torch.device) -> None:
+    """Make what a graph creates be on a device."""
+    for node in module.graph.nodes:
+        if "device" in node.kwargs:
+            node.kwargs = {**node.kwargs, "device": device}
+        node.args = tuple(device if isinstance(argument, torch.device) else argument for argument in node.args)
+    module.recompile()
+
+
+def _noting(found: list[Generated]) -> Callable[[Any], Any]:
     """In the place of loading the module that was generated: note its source."""
 
     def compile_to_module(graph: Any) -> Any:

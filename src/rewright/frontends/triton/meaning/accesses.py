@@ -14,6 +14,7 @@ from rewright import ops
 from rewright.frontends.triton.meaning.indices import DATA, lane, lanes, reads_data, substitute, variables
 from rewright.frontends.triton.meaning.instances import INSTANCE
 from rewright.frontends.triton.meaning.memory import Access, Memory
+from rewright.frontends.triton.meaning.parts import parts_of
 from rewright.frontends.triton.meaning.places import Digit, Place, by_axis, digits_of
 from rewright.frontends.triton.meaning.safety import Ranges
 from rewright.frontends.triton.meaning.scatters import names_of, rows_of, scattered
@@ -54,13 +55,53 @@ class Accesses:
             return self._load_chosen(address, choice, mask, reached, active, other)
         shape, places = self._places(memory, address, given, sizes)
         memory.loads.append(Access(places, given, tuple(sizes.items()), self._w.b.span, shape, read=self._read(places)))
-        places, known = (places, ()) if any(map(reads_data, places)) else _unwrapped(places)
+        if not any(map(reads_data, places)):
+            parted = self._parted(memory, places, shape, address.shape, mask, active, other)
+            if parted is not None:
+                return parted
+        known: tuple[Index, ...] = ()
+        if not any(map(reads_data, places)):
+            plain, bounds = _unwrapped(places)
+            if bounds and all(digits_of(place, sizes) is not None for place in plain):
+                places, known = plain, bounds
         if known:  # what is read behind the end is read again from the start, which nothing is said of here
             found = self._loaded(memory, places, shape, address.shape, mask, reached, active, other)
             condition = self._w.truth(Truth(known, address.shape))
             anything = self._w.unspecified(self._w.union(found, condition), address.shape, self._w.dtype(found))
             return self._w.select(condition, found, anything)
         return self._loaded(memory, places, shape, address.shape, mask, reached, active, other)
+
+    def _parted(
+        self,
+        memory: Memory,
+        places: Sequence[Index],
+        shape: Sequence[Dim],
+        block: Shape,
+        mask: Truth,
+        active: Sequence[Index],
+        other: Data | None,
+    ) -> Data | None:
+        """As :meth:`load`, where places are affine in digits of flat numbers; None elsewhere."""
+        sizes, given = self._variables(block), (*active, *mask.parts)
+        parts = parts_of(self._w, self._ranges, places, given, sizes)
+        if parts is None:
+            return None
+        always = mask.data is None and self._ranges.holds(sizes, active, mask.parts)
+        uniform = None if other is None else self._w.b.uniform(other.position)
+        with parts.counted():
+            own = self._variables(parts.block(block))
+            digits = [digits_of(parts.index(place), own) for place in places]
+            if any(d is None for d in digits) or _repeats(digits):
+                return None
+            tensor = memory.position if shape == memory.sizes else rb.reshape(self._w.b, memory.position, shape)
+            filling = 0 if uniform is None else uniform
+            kept = [d for d in digits if d is not None]
+            found = self._views.block(tensor, kept, shape, parts.block(block), filling)
+            found = parts.joined(found, block, filling)
+        if always:
+            return found
+        default = self._w.unspecified(found.axes, block, self._w.dtype(found)) if other is None else other
+        return self._w.select(self._w.truth(mask), found, default)
 
     def _settled(self, address: Address, given: Sequence[Index], sizes: Mapping[str, Dim]) -> Address:
         """The address with choices made that are decided wherever it is used."""
