@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -50,7 +50,7 @@ class KernelVerdict(Equivalence):
 
 def kernel(
     reference: Callable[..., Any],
-    launcher: Callable[..., Any],
+    launcher: Callable[..., Any] | Literal["inductor"],
     args: Sequence[Any],
     kwargs: Mapping[str, Any] | None = None,
     *,
@@ -62,7 +62,8 @@ def kernel(
 
     Args:
         reference: a function of tensors, in plain PyTorch.
-        launcher: a function of the same arguments that launches kernels and returns the same results.
+        launcher: a function of the same arguments that launches kernels and returns the same results; or
+            ``"inductor"`` for what ``torch.compile`` makes of the reference for CUDA.
         args: arguments of both; sizes are those of these tensors.
         kwargs: arguments by name.
         dynamic: sizes that are symbols, by name of the reference's parameter: ``{"x": {0: "rows"}}``. The verdict is
@@ -76,11 +77,13 @@ def kernel(
         result, or touches what it must not. ``unknown`` says what is not read or not proved.
 
     Raises:
-        RewrightError: where Triton is not installed, or the reference cannot be captured.
+        RewrightError: where Triton is not installed, or the reference cannot be captured, or not compiled.
     """
     if find_spec("triton") is None:
         raise RewrightError(missing("triton", "reading a kernel"))
     given, sizes = dict(kwargs or {}), dict(dynamic or {})
+    if isinstance(launcher, str):
+        launcher = _generated(launcher, reference, args, given, sizes)
     parameters, others = (_parameters(function, args, given) for function in (reference, launcher))
     left = with_rounded_constants(capture(reference, args, given, dynamic=sizes or None))
     inputs = draws(args, given, parameters, sizes, special=_compared_with(left), extreme=_tests_floats(left))
@@ -92,10 +95,26 @@ def kernel(
         return _without_proof(run, why)
     right = _with_names(right, dict(zip(others, parameters, strict=False)))
     verdict = _in_words(_compared(left, right, budget, explain))
+    verdict = replace(verdict, assumptions=(*verdict.assumptions, *getattr(launcher, "assumptions", ())))
     if verdict.status == "proved" and run is not None and alone is not None and alone.outcome == "agrees":
         found = _without_proof(replace(run, text=f"in a later call {run.text}: it keeps what it gave before"), "")
         return replace(found, graphs=(left, right))
     return replace(_judge(verdict, run, left, right), graphs=(left, right))
+
+
+def _generated(
+    name: str,
+    reference: Callable[..., Any],
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    dynamic: Mapping[str, Mapping[int, str]],
+) -> Callable[..., Any]:
+    """The launcher that a compiler makes of the reference."""
+    if name != "inductor":
+        raise RewrightError(f"no compiler is called {name!r}; give a function that launches kernels, or 'inductor'")
+    from rewright.kernel.inductor import inductor
+
+    return inductor(reference, args, kwargs, dynamic=dynamic or None)
 
 
 def with_rounded_constants(graph: Graph) -> Graph:

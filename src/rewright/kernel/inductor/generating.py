@@ -111,7 +111,7 @@ def _compiled(module: torch.fx.GraphModule) -> Generated:
         compiler.compile_fx(module, _on(mode, inputs, _NOWHERE), inner_compile=on_cuda)
     if len(found) != 1:
         raise CaptureError(f"there are {len(found)} graphs of one program")
-    guards = assumptions(mode) if symbols is not None else ()
+    guards = () if symbols is None else tuple(f"Inductor compiled for sizes with {t}" for t in assumptions(mode))
     return Generated(found[0].source, found[0].written, guards)
 
 

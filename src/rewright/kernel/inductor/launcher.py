@@ -16,6 +16,8 @@ from rewright.ir.errors import CaptureError
 from rewright.kernel.inductor.executing import load
 from rewright.kernel.inductor.generating import generate
 
+_GRADIENT = "grad:"
+
 
 def inductor(
     function: Callable[..., Any],
@@ -54,9 +56,11 @@ def inductor(
             for place, value in zip(generated.written, found, strict=False):
                 values[place].copy_(value)
         results = dict(zip(outputs, found[len(generated.written) :], strict=False))
+        for name in [name for name in results if name.startswith(_GRADIENT)]:
+            known[name.removeprefix(_GRADIENT)].grad = results.pop(name)
         return {name: value for name, value in results.items() if not name.startswith("updated:")}
 
     attributes: Any = launcher
     attributes.source, attributes.assumptions = source, generated.assumptions
-    attributes.modules = dict(owners.modules)
+    attributes.owners = owners
     return launcher
