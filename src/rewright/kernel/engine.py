@@ -27,6 +27,7 @@ from rewright.ir.graph import Graph, Node
 from rewright.ir.types import SourceSpan
 from rewright.kernel.bounds import facts_of, with_look_ups
 from rewright.kernel.running import Run, draws, run_beside
+from rewright.kernel.short_folds import written_out
 from rewright.ops import Compare, Constant, DType, Input, IsFinite, splat
 from rewright.packages import missing
 from rewright.refine.verdict import Counterexample, Evidence, Finding
@@ -211,6 +212,11 @@ def _compared(left: Graph, right: Graph, budget: float | None, explain: bool) ->
     again = None if bounded is None else equiv(*bounded, budget=budget, explain=False)
     if again is not None and again.status == "proved":
         return again
+    short = written_out(left)
+    again = None if short is None else equiv(short, right, budget=budget, explain=False)
+    if again is not None and again.status == "proved":
+        notes = (*again.notes, "short folds of the reference are written out in the certificate")
+        return replace(again, notes=notes)
     return _by_normal_forms(left, right, verdict, budget)
 
 

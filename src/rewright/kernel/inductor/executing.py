@@ -144,13 +144,23 @@ def _empty(size: Any, stride: Any, dtype: torch.dtype) -> torch.Tensor:
     return torch.empty_strided(size, stride, dtype=dtype)
 
 
+def _is(one: Any, other: Any) -> bool:
+    """Whether two sizes are one, without fixing symbols."""
+    if isinstance(one, int) and isinstance(other, int):
+        return one == other
+    symbols: Any = import_module("torch.fx.experimental.symbolic_shapes")
+    return symbols.statically_known_true(one == other)
+
+
+def _are(ones: Sequence[Any], others: Sequence[Any]) -> bool:
+    return len(ones) == len(others) and all(map(_is, ones, others))
+
+
 def assert_size_stride(tensor: torch.Tensor, size: Sequence[Any], stride: Sequence[Any], *_: object) -> None:
     """Raise CaptureError where a tensor does not lie as the kernels after it take for granted."""
-    pairs = zip((*tensor.shape, *tensor.stride()), (*size, *stride), strict=True)
-    live = [n for n, count in enumerate(size) if count != 1]
-    strides = [(tensor.stride(n), stride[n]) for n in live]
-    if any(a != b for a, b in [*zip(tensor.shape, size, strict=True), *strides]):
-        del pairs
+    live = [axis for axis, count in enumerate(size) if not _is(count, 1)]
+    strides = [tensor.stride(axis) for axis in live], [stride[axis] for axis in live]
+    if not (_are(tensor.shape, size) and _are(*strides)):
         raise CaptureError(
             f"a tensor has the sizes {tuple(tensor.shape)} and strides {tensor.stride()}, and on CUDA {tuple(size)} "
             f"and {tuple(stride)}"
@@ -159,30 +169,32 @@ def assert_size_stride(tensor: torch.Tensor, size: Sequence[Any], stride: Sequen
 
 def reinterpreted(tensor: torch.Tensor, size: Sequence[Any], stride: Sequence[Any], offset: int = 0) -> torch.Tensor:
     """Other sizes and strides over the same memory: a view by reshapes and transposes where there is one."""
-    if tuple(size) == tuple(tensor.shape) and tuple(stride) == tensor.stride() and not offset:
+    if _are(size, tensor.shape) and _are(stride, tensor.stride()) and _is(offset, 0):
         return tensor
-    flat = _flat(tensor)
+    flat, order = _flat(tensor), _outermost_first(size, stride)
+    want: Any = 1
+    for axis in reversed(order):
+        if not _is(size[axis], 1) and not _is(stride[axis], want):
+            flat = None
+        want = want * size[axis]
     if flat is None:
         return torch.as_strided(tensor, size, stride, tensor.storage_offset() + offset)
-    order = sorted(range(len(size)), key=lambda n: (_number(stride[n]), _number(size[n])), reverse=True)
-    want: Any = 1
-    for n in reversed(order):
-        if size[n] != 1 and stride[n] != want:
-            return torch.as_strided(tensor, size, stride, tensor.storage_offset() + offset)
-        want = want * size[n]
-    part = flat if not offset and want == flat.shape[0] else flat[offset : offset + want]
-    return part.view([size[n] for n in order]).permute([order.index(n) for n in range(len(size))])
+    part = flat if _is(offset, 0) and _is(want, flat.shape[0]) else flat[offset : offset + want]
+    return part.view([size[axis] for axis in order]).permute([order.index(axis) for axis in range(len(size))])
+
+
+def _outermost_first(size: Sequence[Any], stride: Sequence[Any]) -> list[int]:
+    """Axes by their strides; of sizes that are symbols those of the numbers that stand for them."""
+    return sorted(range(len(size)), key=lambda axis: (_number(stride[axis]), _number(size[axis])), reverse=True)
 
 
 def _number(value: Any) -> int:
-    """A size, or what stands for one that is a symbol."""
     return value if isinstance(value, int) else int(value.node.hint)
 
 
 def _flat(tensor: torch.Tensor) -> torch.Tensor | None:
     """The elements in the order of memory, as a view; None where they do not lie without gaps."""
-    order = sorted(range(tensor.dim()), key=lambda n: (_number(tensor.stride(n)), _number(tensor.shape[n])), reverse=True)
-    laid = tensor.permute(order)
+    laid = tensor.permute(_outermost_first(tensor.shape, tensor.stride()))
     return laid.reshape(-1) if laid.is_contiguous() else None
 
 

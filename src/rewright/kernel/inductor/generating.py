@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from importlib import import_module
 from types import SimpleNamespace
@@ -31,7 +31,9 @@ class Generated:
     """A module of Python that launches Triton kernels."""
 
     source: str
-    """Its function ``call`` takes the inputs of the traced program, then its constants."""
+    """Its function ``call`` takes sizes that are symbols, the inputs of the traced program, then its constants."""
+    sizes: tuple[tuple[int, int], ...] = ()
+    """The input and axis of each size."""
     written: tuple[int, ...] = ()
     """The inputs whose new values come before the results in what ``call`` returns."""
     assumptions: tuple[str, ...] = ()
@@ -46,7 +48,7 @@ def generate(traced: Trace) -> tuple[Generated, tuple[torch.Tensor, ...]]:
     import_module("torch._inductor.compile_fx")  # here, so that copies need not
     if not are_possible():
         raise CaptureError("this process cannot be copied, and Inductor runs in a copy")
-    module, constants = _with_constants_as_inputs(traced)
+    module, constants, sizes = _with_all_inputs(traced)
     asked = Asked(partial(_generate, module, constants))
     try:
         found = asked.answer(_SECONDS)
@@ -54,15 +56,36 @@ def generate(traced: Trace) -> tuple[Generated, tuple[torch.Tensor, ...]]:
         asked.end()
     if not isinstance(found, Generated):
         raise CaptureError(f"Inductor does not compile the program: {found or 'its process ended'}")
-    return found, constants
+    written = tuple(place - len(sizes) for place in found.written)
+    return replace(found, sizes=tuple(sizes), written=written), constants
 
 
-def _with_constants_as_inputs(traced: Trace) -> tuple[torch.fx.GraphModule, tuple[torch.Tensor, ...]]:
-    """The program's graph, which returns what it returns and no more, with tensors that it holds as further inputs."""
+def _symbols(places: Sequence[torch.fx.Node]) -> list[tuple[torch.SymInt, tuple[int, int]]]:
+    """The sizes of inputs that are one symbol, each with the input and the axis where it is found."""
+    found: dict[str, tuple[torch.SymInt, tuple[int, int]]] = {}
+    for number, place in enumerate(places):
+        for axis, size in enumerate(place.meta["val"].shape):
+            if isinstance(size, torch.SymInt) and size.node.expr.is_symbol:
+                found.setdefault(str(size), (size, (number, axis)))
+    return list(found.values())
+
+
+def _with_all_inputs(
+    traced: Trace,
+) -> tuple[torch.fx.GraphModule, tuple[torch.Tensor, ...], list[tuple[int, int]]]:
+    """The program's graph, which returns what it returns and no more, its constants, and where its symbols are sizes.
+
+    Symbols are its first inputs, as those of Dynamo's graphs are, and tensors that it holds the last ones.
+    """
     program = traced.program
     graph = copy.deepcopy(program.module.graph)
     places = [node for node in graph.nodes if node.op == "placeholder"]
     constants: list[torch.Tensor] = []
+    sizes = _symbols(places)
+    if sizes:
+        with graph.inserting_before(places[0]):
+            for number, (size, _) in enumerate(sizes):
+                graph.placeholder(f"size_{number}").meta["val"] = size
     for node in [node for node in graph.nodes if node.op == "get_attr"]:
         value: Any = program.module
         for part in str(node.target).split("."):
@@ -78,7 +101,7 @@ def _with_constants_as_inputs(traced: Trace) -> tuple[torch.fx.GraphModule, tupl
         graph.erase_node(node)
     end: Any = graph.output_node()
     end.args = (tuple(end.args[0][: len(program.outputs)]),)
-    return torch.fx.GraphModule(program.module, graph), tuple(constants)
+    return torch.fx.GraphModule(program.module, graph), tuple(constants), [place for _, place in sizes]
 
 
 def _generate(module: torch.fx.GraphModule, constants: Sequence[torch.Tensor]) -> Generated | str:
@@ -112,7 +135,7 @@ def _compiled(module: torch.fx.GraphModule) -> Generated:
     if len(found) != 1:
         raise CaptureError(f"there are {len(found)} graphs of one program")
     guards = () if symbols is None else tuple(f"Inductor compiled for sizes with {t}" for t in assumptions(mode))
-    return Generated(found[0].source, found[0].written, guards)
+    return replace(found[0], assumptions=guards)
 
 
 def _on(mode: FakeTensorMode, values: Sequence[Any], device: torch.device) -> list[Any]:
@@ -144,7 +167,7 @@ def _noting(found: list[Generated]) -> Callable[[Any], Any]:
             raise CaptureError("a constant that Inductor computes is no number")
         code, _ = graph.codegen()
         known: Any = import_module("torch._guards").TracingContext.get().fw_metadata
-        found.append(Generated(code.value, tuple(known.mutated_inp_runtime_indices)))
+        found.append(Generated(code.value, written=tuple(known.mutated_inp_runtime_indices)))
         return SimpleNamespace(call=_nothing, __file__="")
 
     return compile_to_module

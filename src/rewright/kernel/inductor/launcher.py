@@ -52,7 +52,8 @@ def inductor(
             raise CaptureError(f"the state {', '.join(missing)} of a program is not handed to what Inductor generated")
         values = [known[name] for name in inputs]
         with torch.no_grad():
-            found = list(call([*(v.detach() for v in values), *constants]))
+            sizes = [values[number].shape[axis] for number, axis in generated.sizes]
+            found = list(call([*sizes, *(v.detach() for v in values), *constants]))
             for place, value in zip(generated.written, found, strict=False):
                 values[place].copy_(value)
         results = dict(zip(outputs, found[len(generated.written) :], strict=False))

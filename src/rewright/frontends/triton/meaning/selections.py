@@ -23,10 +23,12 @@ _KINDS = {"GT": ops.Maximum(), "GE": ops.Maximum(), "LT": ops.Minimum(), "LE": o
 
 def _extremum(writer: Writer, condition: Data, yes: Data, no: Data) -> Data | None:
     """``where(a > b or a != a, a, b)`` as the larger of both, and the lesser likewise."""
-    if yes.axes != no.axes or yes.shape != no.shape:
+    axes = writer.union(condition, yes, no)
+    if condition.axes != axes or not condition.shape == yes.shape == no.shape:
         return None
+    pair = writer.spread(yes, axes), writer.spread(no, axes)
     nodes = [writer.b.node(place) for place in _parts(writer, condition.position)]
-    compared = [n for n in nodes if isinstance(n.op, ops.Compare) and n.operands == (yes.position, no.position)]
+    compared = [n for n in nodes if isinstance(n.op, ops.Compare) and n.operands == pair]
     others = [n for n in nodes if n not in compared]
     if len(compared) != 1 or any(not _is_no_number(n.op, n.operands) for n in others):
         return None
