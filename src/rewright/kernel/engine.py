@@ -19,20 +19,17 @@ import torch
 from torch.utils._pytree import tree_flatten
 
 from rewright.analysis.evenness import number_of
-from rewright.equiv import Equivalence, equiv
+from rewright.equiv import Equivalence
 from rewright.frontends.torch.capture import capture
 from rewright.frontends.torch.names import bind_arguments
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph, Node
 from rewright.ir.types import SourceSpan
-from rewright.kernel.bounds import facts_of, with_look_ups
+from rewright.kernel.comparing import compared
 from rewright.kernel.running import Run, draws, run_beside
-from rewright.kernel.short_folds import written_out
 from rewright.ops import Compare, Constant, DType, Input, IsFinite, splat
 from rewright.packages import missing
 from rewright.refine.verdict import Counterexample, Evidence, Finding
-from rewright.terms.claim import Claim
-from rewright.terms.normal.prove import prove
 
 Inputs = Sequence[tuple[Sequence[Any], Mapping[str, Any]]]
 _SECONDS = 10.0
@@ -95,7 +92,7 @@ def kernel(
     if right is None:
         return _without_proof(run, why)
     right = _with_names(right, dict(zip(others, parameters, strict=False)))
-    verdict = _in_words(_compared(left, right, budget, explain))
+    verdict = _in_words(compared(left, right, budget, explain))
     verdict = replace(verdict, assumptions=(*verdict.assumptions, *getattr(launcher, "assumptions", ())))
     if verdict.status == "proved" and run is not None and alone is not None and alone.outcome == "agrees":
         found = _without_proof(replace(run, text=f"in a later call {run.text}: it keeps what it gave before"), "")
@@ -203,52 +200,10 @@ def _run(reference: Callable[..., Any], launcher: Callable[..., Any], inputs: In
     return run_beside(reference, launcher, inputs, _SECONDS)
 
 
-def _compared(left: Graph, right: Graph, budget: float | None, explain: bool) -> Equivalence:
-    """The verdict of the proof; where that is open, for inputs for which the kernel's look-ups are in bounds."""
-    verdict = equiv(left, right, budget=budget, explain=explain)
-    if verdict.status != "unknown":
-        return verdict
-    bounded = with_look_ups(left, right)
-    again = None if bounded is None else equiv(*bounded, budget=budget, explain=False)
-    if again is not None and again.status == "proved":
-        return again
-    short = written_out(left)
-    again = None if short is None else equiv(short, right, budget=budget, explain=False)
-    if again is not None and again.status == "proved":
-        notes = (*again.notes, "short folds of the reference are written out in the certificate")
-        return replace(again, notes=notes)
-    return _by_normal_forms(left, right, verdict, budget)
-
-
 def _in_words(verdict: Equivalence) -> Equivalence:
     """The verdict with assumptions on look-ups that say of which programs they are."""
     texts = [t.replace("the left program reads", "the reference or the kernel reads") for t in verdict.assumptions]
     return replace(verdict, assumptions=tuple(texts))
-
-
-def _by_normal_forms(left: Graph, right: Graph, verdict: Equivalence, budget: float | None) -> Equivalence:
-    """The verdict where both programs have one normal form as a whole, which needs no parts to be related."""
-    seconds = _SECONDS if budget is None else budget
-    facts, texts = facts_of(left, right)
-    claims = [(Claim(left, right), ()), *([(Claim(left, right, facts=facts), texts)] if facts is not None else [])]
-    for claim, assumed in claims:
-        try:
-            outcome = prove(claim, seconds)
-        except RewrightError:
-            continue
-        if outcome.status == "proved":
-            reason = "both programs have one normal form (by the prover of rules; there is no certificate)"
-            assumptions = tuple(dict.fromkeys((*verdict.assumptions, *assumed)))
-            return replace(
-                verdict,
-                status="proved",
-                evidence=Evidence.PROVED,
-                reason=reason,
-                findings=(),
-                certify=None,
-                assumptions=assumptions,
-            )
-    return verdict
 
 
 _WRONG = ("differs", "out of bounds")

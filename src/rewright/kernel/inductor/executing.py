@@ -19,7 +19,7 @@ Call = Callable[[list[Any]], Sequence[Any]]
 
 
 class Kernel:
-    """A kernel with the first of the configurations that Inductor would try: which one runs is no part of its meaning."""
+    """A kernel with the first configuration that Inductor would try: which one runs is no part of its meaning."""
 
     def __init__(self, function: Any, constants: Mapping[str, Any], meta: Mapping[str, Any]) -> None:
         own = {parameter.name for parameter in function.params}

@@ -80,7 +80,9 @@ class Parts:
                 outer = outer + Index(0, ((part, steps),))
         rest = inner - outer * by
         sizes = self.writer.axes
-        if all(name in sizes for name in variables(rest)) and self.ranges.holds(sizes, (), (rest, Index(by - 1) - rest)):
+        if all(name in sizes for name in variables(rest)) and self.ranges.holds(
+            sizes, (), (rest, Index(by - 1) - rest)
+        ):
             return outer if isinstance(atom, Quotient) else rest
         kind = Quotient if isinstance(atom, Quotient) else Remainder
         return Index(0, ((kind(inner, by), 1),))
@@ -263,5 +265,8 @@ def _made(
     whole = Index(0)
     for name, step in zip(names, reversed(steps), strict=True):
         whole = whole + variable(name) * step
-    variables_of, counted = dense
-    return Flat(variables_of, counted, most * steps[-1], names, tuple(counts), whole - (flat - variable(variables_of[-1])))
+    own, counted = dense
+    value = whole - (flat - variable(own[-1]))
+    return Flat(own, counted, most * steps[-1], names, tuple(counts), value)
+        variables_of, counted, most * steps[-1], names, tuple(counts), whole - (flat - variable(variables_of[-1]))
+    )
