@@ -5,10 +5,11 @@ from __future__ import annotations
 import ast
 import linecache
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack, nullcontext
+from contextlib import AbstractContextManager, ExitStack, nullcontext
+from functools import partial
 from importlib import import_module
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 from unittest import mock
 
 import torch
@@ -67,7 +68,7 @@ def load(source: str, title: str = "inductor") -> Call:
     call: Any = scope.get("call")
     if not callable(call):
         raise CaptureError("what Inductor generated has no function call")
-    return call
+    return cast("Call", call)
 
 
 def _is_own(statement: ast.stmt, scope: Mapping[str, object]) -> bool:
@@ -85,7 +86,7 @@ def _scope(title: str) -> dict[str, Any]:
         "aten": torch.ops.aten,
         "inductor_ops": torch.ops.inductor,
         "extern_kernels": _Library(),
-        "async_compile": SimpleNamespace(triton=lambda name, text, **_: kernel_of(name, text, title)),
+        "async_compile": SimpleNamespace(triton=partial(kernel_of, title)),
         "assert_size_stride": assert_size_stride,
         "assert_alignment": _nothing,
         "copy_if_misaligned": _same,
@@ -101,10 +102,18 @@ def _scope(title: str) -> dict[str, Any]:
     } | dict.fromkeys(("_quantized", "alloc_from_pool", "empty_strided_cpu_pinned", "empty_strided_xpu"))
 
 
+def _nothing(*_: object, **__: object) -> None:
+    """Do nothing."""
+
+
+def _guard(_: object) -> AbstractContextManager[None]:
+    return nullcontext()
+
+
 class _Torch:
     """PyTorch without its devices."""
 
-    cuda = SimpleNamespace(_DeviceGuard=lambda _: nullcontext(), set_device=lambda _: None)
+    cuda = SimpleNamespace(_DeviceGuard=_guard, set_device=_nothing)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(torch, name)
@@ -130,10 +139,6 @@ def _two_products(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor, d: torch.Te
 
 
 _PRODUCTS: dict[str, Callable[..., Any]] = {"bias_addmm": torch.addmm, "_mm_plus_mm": _two_products}
-
-
-def _nothing(*_: object, **__: object) -> None:
-    """Do nothing."""
 
 
 def _same(value: Any) -> Any:
@@ -198,7 +203,7 @@ def _flat(tensor: torch.Tensor) -> torch.Tensor | None:
     return laid.reshape(-1) if laid.is_contiguous() else None
 
 
-def kernel_of(name: str, text: str, title: str) -> Kernel:
+def kernel_of(title: str, name: str, text: str, **_: object) -> Kernel:
     """A kernel from its source."""
     file = f"<{title}:{name}>"
     linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)

@@ -65,7 +65,8 @@ def _symbols(places: Sequence[torch.fx.Node]) -> list[tuple[torch.SymInt, tuple[
     found: dict[str, tuple[torch.SymInt, tuple[int, int]]] = {}
     for number, place in enumerate(places):
         for axis, size in enumerate(place.meta["val"].shape):
-            if isinstance(size, torch.SymInt) and size.node.expr.is_symbol:
+            inner: Any = size
+            if isinstance(size, torch.SymInt) and inner.node.expr.is_symbol:
                 found.setdefault(str(size), (size, (number, axis)))
     return list(found.values())
 

@@ -268,5 +268,3 @@ def _made(
     own, counted = dense
     value = whole - (flat - variable(own[-1]))
     return Flat(own, counted, most * steps[-1], names, tuple(counts), value)
-        variables_of, counted, most * steps[-1], names, tuple(counts), whole - (flat - variable(variables_of[-1]))
-    )

@@ -21,6 +21,9 @@ def selected(writer: Writer, condition: Data, yes: Data, no: Data) -> Data:
 _KINDS = {"GT": ops.Maximum(), "GE": ops.Maximum(), "LT": ops.Minimum(), "LE": ops.Minimum()}
 
 
+_NEUTRAL: dict[type[Operator], float] = {ops.Add: 0.0, ops.Maximum: -math.inf, ops.Minimum: math.inf}
+
+
 def _extremum(writer: Writer, condition: Data, yes: Data, no: Data) -> Data | None:
     """``where(a > b or a != a, a, b)`` as the larger of both, and the lesser likewise."""
     axes = writer.union(condition, yes, no)
@@ -56,7 +59,7 @@ def _left_out(writer: Writer, condition: Data, yes: Data, no: Data) -> Data | No
     rest = [p for p in node.operands if p != no.position]
     if not is_carried or len(rest) != 1 or yes.axes != no.axes or yes.shape != no.shape:
         return None
-    neutral = {ops.Add: 0.0, ops.Maximum: -math.inf, ops.Minimum: math.inf}.get(type(node.op))
+    neutral = _NEUTRAL.get(type(node.op))
     dtype = writer.dtype(no)
     if neutral is None or (neutral and not dtype.is_float):
         return None
