@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import wraps
 from typing import Any
 
 import torch
 
 from rewright.frontends.torch.fakes import Dynamic
-from rewright.frontends.torch.names import bind_arguments, leaves
-from rewright.frontends.torch.owners import Owners
 from rewright.frontends.torch.trace import trace
-from rewright.ir.errors import CaptureError
+from rewright.kernel.by_names import UPDATED, launcher_of
 from rewright.kernel.inductor.executing import load
 from rewright.kernel.inductor.generating import generate
-
-_GRADIENT = "grad:"
 
 
 def inductor(
@@ -38,30 +33,18 @@ def inductor(
     generated, constants = generate(traced)
     source = generated.source if edit is None else edit(generated.source)
     call = load(source)
-    forward = function.forward if isinstance(function, torch.nn.Module) else function
-    owners = Owners.of(function, bind_arguments(forward, args, kwargs or {}))
     inputs, outputs = traced.program.inputs, traced.program.outputs
 
-    @wraps(forward)
-    def launcher(*args: Any, **kwargs: Any) -> dict[str, torch.Tensor]:
-        bound = bind_arguments(forward, args, kwargs)
-        given = dict(leaf for name, value in bound.items() for leaf in leaves(name, value))
-        known: dict[str, Any] = {**owners.parameters(), **owners.buffers(), **given}
-        missing = [name for name in inputs if name not in known]
-        if missing:
-            raise CaptureError(f"the state {', '.join(missing)} of a program is not handed to what Inductor generated")
-        values = [known[name] for name in inputs]
-        with torch.no_grad():
-            sizes = [values[number].shape[axis] for number, axis in generated.sizes]
-            found = list(call([*sizes, *(v.detach() for v in values), *constants]))
-            for place, value in zip(generated.written, found, strict=False):
-                values[place].copy_(value)
-        results = dict(zip(outputs, found[len(generated.written) :], strict=False))
-        for name in [name for name in results if name.startswith(_GRADIENT)]:
-            known[name.removeprefix(_GRADIENT)].grad = results.pop(name)
-        return {name: value for name, value in results.items() if not name.startswith("updated:")}
+    def run(given: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+        values = [given[name] for name in inputs]
+        sizes = [values[number].shape[axis] for number, axis in generated.sizes]
+        found = list(call([*sizes, *values, *constants]))
+        for place, value in zip(generated.written, found, strict=False):
+            values[place].copy_(value)
+        results = zip(outputs, found[len(generated.written) :], strict=True)
+        return {name: value for name, value in results if not name.startswith(UPDATED)}
 
+    launcher = launcher_of(function, args, kwargs or {}, inputs, run)
     attributes: Any = launcher
     attributes.source, attributes.assumptions = source, generated.assumptions
-    attributes.owners = owners
     return launcher
