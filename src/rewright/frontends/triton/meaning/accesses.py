@@ -441,8 +441,10 @@ class Accesses:
         for name in depends:
             if name in self._w.axes and name not in names and self._w.axes[name] != 1:
                 raise UnsupportedOperator(f"several instances along {name} write to one place, so their order decides")
+        sizes = self._variables(value.shape)
         for k, size in enumerate(value.shape):
-            if size != 1 and lane(k) not in names:
+            is_first = self._ranges.implies(sizes, mask.parts, variable(lane(k)) * -1)
+            if size != 1 and lane(k) not in names and not is_first:
                 raise UnsupportedOperator(f"several lanes along axis {k} of a block write to one place")
 
     def _covers(self, places: Sequence[Place], sizes: Sequence[Dim]) -> bool:

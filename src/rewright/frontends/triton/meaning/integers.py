@@ -15,7 +15,7 @@ from rewright.ir.dims import Dim, at_most, ceil_quotient
 from rewright.ir.errors import UnsupportedOperator
 from rewright.ir.operator import Operator
 from rewright.ir.types import DType
-from rewright.terms.index import Index, Quotient, quotient, remainder
+from rewright.terms.index import Index, Quotient, Variable, quotient, remainder
 
 if TYPE_CHECKING:
     from rewright.frontends.triton.meaning.reader import Reader
@@ -42,7 +42,8 @@ def arithmetic(reader: Reader, op: Operation) -> Value:
     if isinstance(left, Whole) and isinstance(right, Whole):
         found = _affine(reader, name, left.index, right.index)
         if found is not None:
-            joined = _of_instances(reader, name, left, right) if _mixes_instances(found) else None
+            is_joined = _mixes_instances(found) or _falls(reader, found)
+            joined = _of_instances(reader, name, left, right) if is_joined else None
             return reader.fitting(joined or replace(left, index=found))
     least = _of_instances(reader, name, left, right) or _least(name, left, right)
     return on_data(reader, _DATA[name](), left, right) if least is None else least
@@ -52,6 +53,14 @@ def _mixes_instances(index: Index) -> bool:
     """Whether an index is made of several numbers of an instance, of which it may be one more."""
     names = set(variables(index))
     return len(names) > 1 and any(name.startswith(INSTANCE) for name in names)
+
+
+def _falls(reader: Reader, index: Index) -> bool:
+    """Whether an index falls with the number of an instance, as where tiles are visited from the last one on."""
+    return any(
+        isinstance(atom, Variable) and atom.name in reader.instances.names and isinstance(c, int) and c < 0
+        for atom, c in index.terms
+    )
 
 
 def _of_instances(reader: Reader, name: str, left: Value, right: Value) -> Whole | None:
