@@ -8,13 +8,14 @@ from dataclasses import replace
 from rewright.ir.dims import Dim
 from rewright.ir.graph import Graph, Node
 from rewright.ir.types import DType, TensorType
+from rewright.kernel.counting import PREFIX, counts, read_into
 from rewright.ops import BroadcastInDim, Constant, CustomCall, Gather, Input
 from rewright.ops.reference import building as rb
 from rewright.ops.reference.simplifying import SimplifyingBuilder
 from rewright.ops.reference.size_values import size_value
 
-_MOST = 16
-PREFIX = "in bounds:"
+MOST = 16
+BOUNDS = "in bounds:"
 
 
 def with_look_ups(left: Graph, right: Graph) -> tuple[Graph, Graph] | None:
@@ -23,15 +24,15 @@ def with_look_ups(left: Graph, right: Graph) -> tuple[Graph, Graph] | None:
     So the left program is defined only where these look-ups are in bounds. None where the right program has none that
     are computed from inputs of both.
     """
-    found = list(_look_ups(left, right))[:_MOST]
+    found = list(look_ups(left, right))[:MOST]
     if not found:
         return None
     for number, position in enumerate(found):
         node = right.nodes[position]
         operand = right.nodes[node.operands[0]].type
         left, indices = _copied(left, right, node.operands[1])
-        left = _look_up(left, f"{PREFIX}{number}", node, operand, indices)
-        right = _look_up(right, f"{PREFIX}{number}", node, operand, node.operands[1])
+        left = _look_up(left, f"{BOUNDS}{number}", node, operand, indices)
+        right = _look_up(right, f"{BOUNDS}{number}", node, operand, node.operands[1])
     return left, right
 
 
@@ -41,29 +42,16 @@ def facts_of(left: Graph, right: Graph) -> tuple[Graph | None, tuple[str, ...]]:
     names: dict[str, int] = {}
     texts: dict[str, None] = {}
     for graph, what in ((left, "reference"), (right, "kernel")):
-        for position in list(_look_ups(left, graph))[:_MOST]:
+        for position in list(look_ups(left, graph))[:MOST]:
             node = graph.nodes[position]
             assert isinstance(node.op, Gather)
-            indices = _read(builder, graph, node.operands[1], names)
+            indices = read_into(builder, graph, node.operands[1], names)
             sizes = graph.nodes[node.operands[0]].type.shape
             _bound(builder, node.op, indices, sizes)
             texts[f"what the {what} looks up at {node.span} is in bounds"] = None
+        texts |= counts(builder, graph, names)
     facts = builder.build()
     return (facts if facts.outputs else None), tuple(texts)
-
-
-def _read(builder: SimplifyingBuilder, graph: Graph, position: int, inputs: dict[str, int]) -> int:
-    """A node of another graph, and what that is made of, added to a builder."""
-    places: dict[int, int] = {}
-    for old in sorted(graph.ancestors([position])):
-        node = graph.nodes[old]
-        if isinstance(node.op, Input):
-            if node.op.label not in inputs:
-                inputs[node.op.label] = builder.input(node.op.label, node.op)
-            places[old] = inputs[node.op.label]
-        else:
-            places[old] = builder.add(node.op, *(places[p] for p in node.operands))
-    return places[position]
 
 
 def _bound(b: SimplifyingBuilder, op: Gather, indices: int, sizes: Sequence[Dim]) -> None:
@@ -73,14 +61,15 @@ def _bound(b: SimplifyingBuilder, op: Gather, indices: int, sizes: Sequence[Dim]
     is_vector = op.index_vector_dim < len(shape)
     for number, axis in enumerate(op.start_index_map):
         one = rb.slice_axis(b, indices, op.index_vector_dim, number, number + 1) if is_vector else indices
-        own = b.type(one).shape
+        own = tuple(size for size in b.type(one).shape if size != 1)  # an axis of one element tells nothing apart
+        one = rb.reshape(b, one, own)
         last = b.add(BroadcastInDim(own, ()), size_value(b, sizes[axis] - op.slice_sizes[axis], kind))
         zero = rb.splat(b, 0, own, kind)
         for left, right in ((one, zero), (last, one)):
             b.output(f"{PREFIX}{len(b.build().outputs)}", rb.compare(b, "GE", left, right))
 
 
-def _look_ups(left: Graph, right: Graph) -> Iterator[int]:
+def look_ups(left: Graph, right: Graph) -> Iterator[int]:
     seen: set[object] = set()
     live = right.live()
     for position, node in enumerate(right.nodes):

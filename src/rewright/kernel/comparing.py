@@ -5,14 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from rewright.equiv import Equivalence, equiv
-from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 from rewright.ir.rebuilding import remove_dead_nodes
-from rewright.kernel.bounds import facts_of, with_look_ups
+from rewright.kernel.bounds import with_look_ups
+from rewright.kernel.forms import by_normal_forms
 from rewright.kernel.short_folds import written_out
 from rewright.refine.verdict import Evidence
-from rewright.terms.claim import Claim
-from rewright.terms.normal.prove import prove
 
 _SECONDS = 10.0
 _MOST_OUTPUTS = 16
@@ -35,7 +33,8 @@ def compared(left: Graph, right: Graph, budget: float | None, explain: bool) -> 
     again = None if short is None else equiv(short, right, budget=budget, explain=False)
     if again is not None and again.status == "proved":
         return replace(again, notes=(*again.notes, "short folds of the reference are written out in the certificate"))
-    whole = _by_normal_forms(left, right, verdict, budget)
+    seconds = _SECONDS if budget is None else budget
+    whole = by_normal_forms(left, right, verdict, seconds)
     are_several = 1 < len(left.outputs) <= _MOST_OUTPUTS and set(left.outputs) <= set(right.outputs)
     if whole.status == "proved" or not are_several:
         return whole
@@ -49,36 +48,16 @@ def _by_outputs(left: Graph, right: Graph, verdict: Equivalence, budget: float |
         sides = [remove_dead_nodes(replace(g, outputs={name: g.outputs[name]})) for g in (left, right)]
         one = equiv(sides[0], sides[1], budget=budget, explain=False)
         if one.status != "proved":
-            one = _by_normal_forms(sides[0], sides[1], one, budget)
+            one = by_normal_forms(sides[0], sides[1], one, _SECONDS if budget is None else budget)
         if one.status != "proved":
             return verdict
         found.append(one)
     assumptions = tuple(dict.fromkeys(text for one in found for text in one.assumptions))
-    return _proved(verdict, "each output is proved by itself (there is no certificate of all)", assumptions)
-
-
-def _by_normal_forms(left: Graph, right: Graph, verdict: Equivalence, budget: float | None) -> Equivalence:
-    """The verdict where both programs have one normal form as a whole, which needs no parts to be related."""
-    seconds = _SECONDS if budget is None else budget
-    facts, texts = facts_of(left, right)
-    claims = [(Claim(left, right), ()), *([(Claim(left, right, facts=facts), texts)] if facts is not None else [])]
-    for claim, assumed in claims:
-        try:
-            outcome = prove(claim, seconds)
-        except RewrightError:
-            continue
-        if outcome.status == "proved":
-            reason = "both programs have one normal form (by the prover of rules; there is no certificate)"
-            return _proved(verdict, reason, tuple(dict.fromkeys((*verdict.assumptions, *assumed))))
-    return verdict
-
-
-def _proved(verdict: Equivalence, reason: str, assumptions: tuple[str, ...]) -> Equivalence:
     return replace(
         verdict,
         status="proved",
         evidence=Evidence.PROVED,
-        reason=reason,
+        reason="each output is proved by itself (there is no certificate of all)",
         findings=(),
         certify=None,
         assumptions=assumptions,

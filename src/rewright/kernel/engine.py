@@ -14,7 +14,6 @@ from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from typing import Any, Literal
 
-import numpy as np
 import torch
 from torch.utils._pytree import tree_flatten
 
@@ -26,8 +25,9 @@ from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph, Node
 from rewright.ir.types import SourceSpan
 from rewright.kernel.comparing import compared
+from rewright.kernel.constants import with_rounded_constants
 from rewright.kernel.running import Run, draws, run_beside
-from rewright.ops import Compare, Constant, DType, Input, IsFinite, splat
+from rewright.ops import Compare, Input, IsFinite, splat
 from rewright.packages import missing
 from rewright.refine.verdict import Counterexample, Evidence, Finding
 
@@ -113,20 +113,6 @@ def _generated(
     from rewright.kernel.inductor import inductor
 
     return inductor(reference, args, kwargs, dynamic=dynamic or None)
-
-
-def with_rounded_constants(graph: Graph) -> Graph:
-    """The graph with its numbers as PyTorch and kernels have them: in 32 bits, beside floats of at most so many."""
-    nodes = [replace(node, op=_rounded(node.op)) if isinstance(node.op, Constant) else node for node in graph.nodes]
-    return replace(graph, nodes=tuple(nodes))
-
-
-def _rounded(op: Constant) -> Constant:
-    if op.tensor.dtype not in (DType.F32, DType.F16, DType.BF16):
-        return op
-    with np.errstate(over="ignore"):
-        values = tuple(float(value) for value in np.asarray(op.values, np.float64).astype(np.float32))
-    return replace(op, values=values)
 
 
 def _parameters(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[str]:

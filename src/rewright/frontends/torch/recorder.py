@@ -19,7 +19,11 @@ from torch import nn
 from torch._ops import HigherOrderOperator, OpOverload
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.fx._lazy_graph_module import _LazyGraphModule  # pyright: ignore[reportPrivateUsage]
-from torch.utils._python_dispatch import TorchDispatchMode, autograd_would_have_decomposed
+from torch.utils._python_dispatch import (
+    TorchDispatchMode,
+    _disable_current_modes,  # pyright: ignore[reportPrivateUsage]
+    autograd_would_have_decomposed,
+)
 from torch.utils._pytree import tree_leaves, tree_map_only
 
 from rewright.frontends.torch.alike.numbers import bare
@@ -30,6 +34,7 @@ from rewright.frontends.torch.drawing.recording import drawn_operator
 from rewright.frontends.torch.messages import calling_line
 from rewright.frontends.torch.remembering import KnownResults, Result
 from rewright.frontends.torch.run.memory import storage_key
+from rewright.frontends.torch.scalars import call_with_tensors, has_numbers, read_number
 from rewright.ir.errors import CaptureError, UnsupportedOperator
 
 Replacement = Callable[..., Any]
@@ -71,6 +76,8 @@ class Recorder(TorchDispatchMode):
         self._seen: dict[int, tuple[Any, ...]] = {}
         """Where tensors lay when they were noted."""
         self._held: list[torch.Tensor] = []
+        self.assumed: dict[str, None] = {}
+        """What the program asserts of numbers that it reads."""
 
     def create_node(self, *args: Any, **kwargs: Any) -> torch.fx.Node:
         """Add a node to the graph: the one place where nodes are made."""
@@ -132,6 +139,10 @@ class Recorder(TorchDispatchMode):
         kwargs = kwargs or {}
         if func in _ASKS:
             return func(*args, **kwargs)
+        if self._custom and (func in _READS or has_numbers(args, kwargs)):
+            found = self._number(func, args, kwargs)
+            if found is not NotImplemented:
+                return found
         replacement = self.replacement(func, args)
         if replacement is not None:
             with self:
@@ -139,6 +150,29 @@ class Recorder(TorchDispatchMode):
             if result is not NotImplemented:
                 return result
         return self.record(_FRESH.get(func, func), args, kwargs)
+
+    def _number(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """What an operator gives that reads a number of a tensor, or that is given one; NotImplemented for others."""
+        with self:
+            if func is _aten._local_scalar_dense.default:
+                return read_number(args[0], lambda text: self.assumed.setdefault(text))
+            if func is _aten.equal.default:
+                return self._equal(*args)
+            return call_with_tensors(func, args, kwargs)
+
+    def _equal(self, left: torch.Tensor, right: torch.Tensor) -> Any:
+        """Whether two tensors are equal, where each has one known number in all places; NotImplemented elsewhere."""
+        if left.shape != right.shape or left.dtype != right.dtype:
+            return False
+        values = [number_of(self.root, self.node(x)) for x in (left, right)]
+        if None in values or any(self._is_written(memory_of(x)) for x in (left, right)):
+            return NotImplemented
+        return values[0] == values[1]
+
+    def _is_written(self, memory: int) -> bool:
+        """Whether an operator has written to a memory."""
+        given = (x for node in self.graph.nodes if _writes(node.target) for x in node.all_input_nodes)
+        return any(isinstance(x.meta.get("val"), torch.Tensor) and memory_of(x.meta["val"]) == memory for x in given)
 
     def replacement(self, func: Any, args: Sequence[Any]) -> Replacement | None:
         """What to run instead of an operator, if anything."""
@@ -203,6 +237,32 @@ class Recorder(TorchDispatchMode):
             items = [self._argument(item) for item in cast("Sequence[Any]", value)]
             return items if isinstance(value, list) else tuple(items)
         return bare(value)
+
+
+def number_of(root: nn.Module, node: torch.fx.Node) -> float | None:
+    """The number that a tensor holds in all places, if it was made of that number."""
+    if node.op == "get_attr":
+        held = getattr(root, str(node.target))
+        value = getattr(held, "constant", None) if isinstance(held, FakeTensor) else held
+        if not isinstance(value, torch.Tensor) or value.numel() != 1 or value.dtype.is_complex:
+            return None
+        with _disable_current_modes():
+            return value.item()
+    if node.target in _FILLED:
+        return _FILLED[node.target]
+    if node.target in (_aten.full.default, _aten.full_like.default):
+        return node.args[1] if isinstance(node.args[1], int | float) else None
+    return number_of(root, cast("torch.fx.Node", node.args[0])) if node.target in _COPIES else None
+
+
+_FILLED: dict[Any, float] = {
+    _aten.ones_like.default: 1.0,
+    _aten.ones.default: 1.0,
+    _aten.zeros_like.default: 0.0,
+    _aten.zeros.default: 0.0,
+}
+_COPIES = frozenset({_aten.lift_fresh_copy.default, _aten.detach.default, _aten.clone.default, _aten.expand.default})
+_READS = frozenset({_aten._local_scalar_dense.default, _aten.equal.default})
 
 
 def memory_of(tensor: torch.Tensor) -> int:

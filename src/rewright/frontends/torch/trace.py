@@ -201,6 +201,8 @@ class Tracing:
         found = {name: mark_of(value) for name, value in self.inputs.items()}
         self.marks = {name: mark for name, mark in found.items() if mark is not None}
         self.results = _Results()
+        self.asserted: tuple[str, ...] = ()
+        """What the program asserts of numbers that it reads of tensors."""
 
     def _bind(self) -> dict[str, Any]:
         """Arguments by name; a program that is a graph already is replaced by one that interprets it."""
@@ -247,7 +249,7 @@ class Tracing:
         if symbols is not None:
             symbols.check()
         held = {name: digest_of(value) for name, value in self.buffers.items()}
-        known = (*assumptions(mode), *assumed, *others.assumptions())
+        known = (*assumptions(mode), *assumed, *self.asserted, *others.assumptions())
         again = None if any(self.specs.values()) else self.rerun
         own = {name: value for name, value in self.buffers.items() if _has_values(value)}
         return Trace(program, self.specs, specs, self._notes(), known, held, self.marks, log.entries(), again, own)
@@ -286,7 +288,9 @@ class Tracing:
         spans = self.recorder.record(recorder, self.owners.named_modules())
         symbolic = nullcontext() if mode.shape_env is None else enable_python_dispatcher()
         with undecided_sizes(), disable_autocast_cache(), symbolic, mode, recorder, spans:
-            return recorder.module(self._exchange(values))
+            found = recorder.module(self._exchange(values))
+        self.asserted = tuple(recorder.assumed)
+        return found
 
     def _exchange(self, values: list[torch.Tensor]) -> list[torch.Tensor]:
         """The results of the program with these values in place of its inputs."""

@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from rewright.frontends.torch.scalars import number_in
 from rewright.ir.errors import CaptureError
 
 POINTERS = {
@@ -75,6 +76,8 @@ def _compiled(source: Any, backend: Any, target: Any, options: Any) -> str:
 def kind_of(name: str, value: Any, parameter: Any) -> str:
     """The type of an argument in a signature; raises CaptureError for what has none."""
     if parameter.is_constexpr or value is None or isinstance(value, str) or callable(value):
+        if number_in(value) is not None:
+            raise CaptureError(f"the constant {name} of a kernel is read of a tensor; give it a number")
         if isinstance(value, torch.SymInt):
             raise CaptureError(f"the constant {name} of a kernel depends on a size that is a symbol; give it a number")
         return "constexpr"
@@ -82,10 +85,10 @@ def kind_of(name: str, value: Any, parameter: Any) -> str:
         if value.dtype not in POINTERS:
             raise CaptureError(f"the argument {name} of a kernel has the dtype {value.dtype}, which is not read")
         return POINTERS[value.dtype]
-    if isinstance(value, bool):
+    if isinstance(value, bool | torch.SymBool):
         return "i1"
     if isinstance(value, int | torch.SymInt):
         return "i64" if isinstance(value, int) and not -(1 << 31) <= value < 1 << 31 else "i32"
-    if isinstance(value, float):
+    if isinstance(value, float | torch.SymFloat):
         return "fp32"
     raise CaptureError(f"the argument {name} of a kernel is a {type(value).__name__}, which is not read")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from importlib import import_module
@@ -15,6 +15,8 @@ from typing import Any, cast
 
 import numpy as np
 import torch
+from torch.overrides import TorchFunctionMode
+from torch.utils._pytree import tree_map_only
 
 
 class OutOfBounds(Exception):
@@ -54,7 +56,8 @@ def interpreted() -> Generator[None]:
     def scalar(value: float) -> Any:
         """A float as the block of no axes that kernels are given, which the interpreter leaves a number of Python."""
         language: Any = import_module("triton.language")
-        handle = interpreter.TensorHandle(np.array([value], np.float32), language.float32)
+        kind = interpreter._get_np_dtype(language.float32)
+        handle = interpreter.TensorHandle(np.array([value], kind), language.float32)
         return language.tensor(handle, language.float32)
 
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -76,6 +79,40 @@ def interpreted() -> Generator[None]:
         yield
     finally:
         jit.run, jit.__call__, tuner.run = before
+
+
+class _Doubles(TorchFunctionMode):
+    """Floats of 64 bits in the place of all others that a program names."""
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        if func in _CASTS:
+            func, args = torch.Tensor.double, args[:1]
+        wide = {torch.float32: torch.float64, torch.float16: torch.float64, torch.bfloat16: torch.float64}
+        given, named = tree_map_only(torch.dtype, lambda d: wide.get(d, d), (tuple(args), dict(kwargs or {})))
+        return func(*given, **named)
+
+
+_CASTS = (torch.Tensor.float, torch.Tensor.half, torch.Tensor.bfloat16)
+
+
+@contextmanager
+def in_doubles() -> Generator[None]:
+    """Kernels that are interpreted inside compute in doubles, and so does the program around them.
+
+    What they give is then what they would give over real numbers, up to the numbers that are written in them.
+    """
+    language: Any = import_module("triton.language")
+    before, kind = language.float32, torch.get_default_dtype()
+    language.float32 = language.float64
+    torch.set_default_dtype(torch.float64)
+    try:
+        with _Doubles():
+            yield
+    finally:
+        language.float32 = before
+        torch.set_default_dtype(kind)
 
 
 _HOMES = ("triton.language.extra.libdevice", "triton.language.extra.cuda.libdevice")

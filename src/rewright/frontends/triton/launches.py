@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 
+from rewright.frontends.torch.scalars import number_in
 from rewright.frontends.triton.compiling import ttir_of
 from rewright.frontends.triton.text import Block, Function, parse_module
 from rewright.ir.errors import CaptureError
@@ -21,7 +22,7 @@ from rewright.ir.errors import CaptureError
 NAME = "rewright.launch.default"
 _SCHEMA = (
     "launch(str ttir, str kinds, Tensor[] tensors, int[] memories, SymInt[] strides, SymInt[] sizes, float[] numbers,"
-    " SymInt[] grid, int[] written) -> Tensor[]"
+    " Tensor[] read, SymInt[] grid, int[] written) -> Tensor[]"
 )
 _library: Any = torch.library.Library("rewright", "FRAGMENT")
 _library.define(_SCHEMA)
@@ -36,6 +37,7 @@ def _launch(
     strides: Any,
     sizes: Any,
     numbers: Any,
+    read: Any,
     grid: Any,
     written: list[int],
 ) -> list[torch.Tensor]:
@@ -100,6 +102,8 @@ def launch(ttir: str, arguments: Mapping[str, Any], grid: Sequence[Any]) -> None
     given = [arguments[name] for name in names]
     kinds, tensors, strides, sizes, numbers = "", list[torch.Tensor](), list[Any](), list[Any](), list[float]()
     places: dict[str, int] = {}
+    read: list[torch.Tensor] = []
+    """Numbers that the program has read of tensors."""
     memories: list[int] = []
     """For each argument that is a tensor which one it is: one tensor may be given twice."""
     for name, value in zip(names, given, strict=True):
@@ -112,6 +116,9 @@ def launch(ttir: str, arguments: Mapping[str, Any], grid: Sequence[Any]) -> None
             places[f"%{name}"] = known
             memories.append(known)
             kinds += "t"
+        elif (number := number_in(value)) is not None:
+            read.append(number.tensor)
+            kinds += "d"
         elif isinstance(value, bool | float):
             numbers.append(float(value))
             kinds += "b" if isinstance(value, bool) else "n"
@@ -121,7 +128,7 @@ def launch(ttir: str, arguments: Mapping[str, Any], grid: Sequence[Any]) -> None
     written = sorted({places[name] for name in written_arguments(kernel)})
     _refuse_overlaps(tensors, written)
     operator: Any = torch.ops.rewright.launch.default
-    results = operator(ttir, kinds, tensors, memories, strides, sizes, numbers, list(grid), written)
+    results = operator(ttir, kinds, tensors, memories, strides, sizes, numbers, read, list(grid), written)
     for number, result in zip(written, results, strict=True):
         tensors[number].copy_(result)
 
@@ -166,7 +173,7 @@ def _trace(block: Block, roots: dict[str, set[str]], found: set[str]) -> set[str
             sources |= _trace(region, roots, found)
         if op.name.startswith(("tt.store", "tt.atomic", "tt.descriptor_store", "tt.descriptor_reduce", "tt.call")):
             found |= roots.get(op.operands[0], set()) if op.name != "tt.call" else sources
-        for name in op.results:
+        for name in op.results if op.name != "tt.load" else ():  # what was read is no pointer
             roots[name] = roots.get(name, set()) | sources
         last = sources
     return last

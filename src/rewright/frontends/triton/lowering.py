@@ -24,18 +24,19 @@ def launch(
     strides: Sequence[Dim],
     sizes: Sequence[Dim],
     numbers: Sequence[float],
+    read: Sequence[Value],
     grid: Sequence[Dim],
     written: Sequence[int],
 ) -> list[int]:
     """What the tensors hold that were written to; see :mod:`rewright.frontends.triton.launches`."""
     # Programs without kernels need no prover to be captured.
-    from rewright.frontends.triton.meaning.reader import read_kernel
+    from rewright.frontends.triton.meaning.reader import Number, read_kernel
     from rewright.frontends.triton.text import parse_module
 
     module = parse_module(ttir)
     own = _tensors(tensors, strides)
     left = {"t": iter([own[n] for n in memories]), "s": iter(sizes), "n": iter(numbers)}
-    left["b"] = iter([])
+    left |= {"b": iter([]), "d": iter([Number(x.position) for x in read])}
     names = [name for name, _ in module.kernel.body.arguments]
     arguments: dict[str, Argument] = {}
     for name, kind in zip(names, kinds, strict=True):

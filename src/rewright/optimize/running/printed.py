@@ -56,9 +56,7 @@ def prove_printed(
 def _runner(plan: Plan, tiles: Callable[[Kernel], Tiles]) -> Runner:
     """What runs a plan by launches of its printed kernels, as they are printed for GPUs."""
     module = load_module(module_text(plan))
-    launches = {
-        k.name: (lower(plan, k).tensors, _launch(k, getattr(module, k.name), tiles(k))) for k in plan.kernels
-    }
+    launches = {k.name: (lower(plan, k).tensors, _launch(k, getattr(module, k.name), tiles(k))) for k in plan.kernels}
     return Runner(Outline.of(plan), launches)
 
 

@@ -17,7 +17,7 @@ from rewright.frontends.triton.meaning.memory import Access, Memory
 from rewright.frontends.triton.meaning.parts import parts_of
 from rewright.frontends.triton.meaning.places import Digit, Place, by_axis, digits_of
 from rewright.frontends.triton.meaning.safety import Ranges
-from rewright.frontends.triton.meaning.scatters import names_of, rows_of, scattered
+from rewright.frontends.triton.meaning.scatters import marked, names_of, rows_of, scattered
 from rewright.frontends.triton.meaning.tables import affine_of, index_at
 from rewright.frontends.triton.meaning.values import Address, Data, Shape, Truth
 from rewright.frontends.triton.meaning.views import Views, lengths
@@ -40,6 +40,39 @@ class Accesses:
         self.memories = memories
         self.notes: dict[str, None] = {}
         """What is taken for granted of places that data says."""
+        self.guard: Data | None = None
+        """Where an operation is reached at all, in branches on data."""
+        self._barriers: list[tuple[frozenset[Index], Data | None]] = []
+        """Where barriers are reached."""
+
+    def barrier(self, active: Sequence[Index]) -> None:
+        """Note a place where all threads of an instance wait for each other."""
+        self._barriers.append((frozenset(active), self.guard))
+
+    def _access(
+        self,
+        places: Sequence[Index],
+        given: Sequence[Index],
+        sizes: Mapping[str, Dim],
+        shape: Sequence[Dim],
+        kind: ReductionKind | None = None,
+    ) -> Access:
+        met = [
+            number
+            for number, (active, guard) in enumerate(self._barriers)
+            if active <= set(given) and guard in (None, self.guard)
+        ]
+        return Access(
+            tuple(places),
+            tuple(given),
+            tuple(sizes.items()),
+            self._w.b.span,
+            tuple(shape),
+            kind,
+            self._read(places),
+            len(self._barriers),
+            frozenset(met),
+        )
 
     def load(self, address: Address, mask: Truth, reached: Truth, active: Sequence[Index], other: Data | None) -> Data:
         """What lies at some places; ``other`` where the mask is false, and anything where nobody is active.
@@ -54,7 +87,7 @@ class Accesses:
         if choice is not None:
             return self._load_chosen(address, choice, mask, reached, active, other)
         shape, places = self._places(memory, address, given, sizes)
-        memory.loads.append(Access(places, given, tuple(sizes.items()), self._w.b.span, shape, read=self._read(places)))
+        memory.loads.append(self._access(places, given, sizes, shape))
         if not any(map(reads_data, places)):
             parted = self._parted(memory, places, shape, address.shape, mask, active, other)
             if parted is not None:
@@ -156,9 +189,7 @@ class Accesses:
         first, steps = table
         if shape != memory.sizes and any(steps):
             return None
-        memory.loads.append(
-            Access(places, (*active, *mask.parts), tuple(sizes.items()), self._w.b.span, shape, read=self._read(places))
-        )
+        memory.loads.append(self._access(places, (*active, *mask.parts), sizes, shape))
         return index_at(first, steps, places) if shape == memory.sizes else Index(first)
 
     def _loaded(
@@ -217,8 +248,7 @@ class Accesses:
         size = product(memory.sizes)
         own = self._w.number(address.index, address.shape, DType.I64)
         flat = self._w.apply(ops.Add(), address.data, own)
-        sizes = tuple(self._variables(address.shape).items())
-        memory.loads.append(Access((), (*active, *mask.parts), sizes, self._w.b.span, (size,)))
+        memory.loads.append(self._access((), (*active, *mask.parts), self._variables(address.shape), (size,)))
         tensor = rb.reshape(self._w.b, memory.position, (size,))
         found = self._gathered(tensor, flat, replace(reached, parts=(*active, *reached.parts)))
         if not mask.parts and mask.data is None:
@@ -297,9 +327,7 @@ class Accesses:
         given = (*active, *mask.parts)
         address = self._settled(address, given, sizes)
         shape, places = self._places(memory, address, given, sizes)
-        memory.stores.append(
-            Access(places, given, tuple(sizes.items()), self._w.b.span, shape, read=self._read(places))
-        )
+        memory.stores.append(self._access(places, given, sizes, shape))
         digits = [self._digits(place, sizes, given) for place in places]
         old = memory.position if shape == memory.sizes else rb.reshape(self._w.b, memory.position, shape)
         inside = self._inside(places, shape)
@@ -342,10 +370,12 @@ class Accesses:
     ) -> int:
         rows = rows_of(self._w, places, digits)
         self._only_once(value, mask, set(names_of(rows)))
-        self.notes[f"the rows that line {self._w.b.span.line} writes to are in bounds, and no two are the same"] = None
+        apart = ", and no two are the same" if rows.others is None else ""
+        self.notes[f"the rows that line {self._w.b.span.line} writes to are in bounds{apart}"] = None
         sizes = self._variables(value.shape)
         parts = tuple(p for p in mask.parts if reads_data(p) or not self._ranges.implies(sizes, inside, p))
-        return scattered(self._w, self._views, old, shape, rows, value, replace(mask, parts=parts))
+        write = scattered if rows.others is None else marked
+        return write(self._w, self._views, old, shape, rows, value, replace(mask, parts=parts))
 
     def accumulate(
         self, kind: ReductionKind, address: Address, value: Data, mask: Truth, active: Sequence[Index]
@@ -358,9 +388,7 @@ class Accesses:
         given = (*active, *mask.parts)
         address = self._settled(address, given, sizes)
         shape, places = self._places(memory, address, given, sizes)
-        memory.stores.append(
-            Access(places, given, tuple(sizes.items()), self._w.b.span, shape, kind, self._read(places))
-        )
+        memory.stores.append(self._access(places, given, sizes, shape, kind))
         digits = [d for d in (self._digits(place, sizes, given) for place in places) if d is not None]
         if len(digits) < len(places) or _repeats(digits) or any(map(reads_data, places)):
             raise UnsupportedOperator("accumulates at places that are no digits of its variables")

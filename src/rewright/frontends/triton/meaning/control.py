@@ -87,6 +87,13 @@ def called(reader: Reader, op: Operation) -> tuple[Value, ...]:
         reader.values = before
 
 
-@MEANINGS.enter("llvm.intr.assume", "tt.assert", "gpu.barrier", "ttg.barrier")
+@MEANINGS.enter("gpu.barrier", "ttg.barrier")
+def waited(reader: Reader, op: Operation) -> None:
+    """Where what threads of an instance wrote before is seen by the others."""
+    if not reader.is_trial:
+        reader.access.barrier(reader.active)
+
+
+@MEANINGS.enter("llvm.intr.assume", "tt.assert")
 def said(reader: Reader, op: Operation) -> None:
     """What computes nothing."""

@@ -25,6 +25,10 @@ class Access:
     """The fold of an atomic operation."""
     read: tuple[tuple[str, tuple[str, ...]], ...] = ()
     """The variables of the places that were read, with the instances and iterations on which they depend."""
+    barriers: int = 0
+    """How many barriers stand before it."""
+    met: frozenset[int] = frozenset()
+    """Those of them that its instance waits at."""
 
 
 @dataclass

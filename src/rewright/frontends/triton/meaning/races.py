@@ -6,6 +6,7 @@ where each element is touched by one lane of one iteration of one instance, or i
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from rewright.frontends.triton.meaning.indices import DATA, STEP, reads_data, substitute, variables
@@ -14,25 +15,74 @@ from rewright.frontends.triton.meaning.places import digits_of
 from rewright.frontends.triton.meaning.safety import Ranges
 from rewright.ir.dims import Dim
 from rewright.ir.errors import UnsupportedOperator
-from rewright.terms.index import Index, variable
+from rewright.terms.index import Index, Variable, variable
 
 _OTHER = "other_"
 """Stands before the variables of the second of two accesses."""
 
 
-def refuse_races(ranges: Ranges, memories: Iterable[Memory]) -> None:
-    """Raises UnsupportedOperator with the line of a store that may race with another access."""
+def refuse_races(ranges: Ranges, memories: Iterable[Memory]) -> list[str]:
+    """What has to be taken for granted of the order in which one instance reads and writes.
+
+    Raises UnsupportedOperator with the line of a store that may race with an access of another instance.
+    """
+    found: list[str] = []
     for memory in memories:
         for number, store in enumerate(memory.stores):
             for access in (*memory.loads, *memory.stores[:number]):
                 if access.kind is not None and access.kind == store.kind:
                     continue  # in any order they leave the same
-                if not (_is_own(access, store) or _are_apart(ranges, access, store)):
+                if _is_own(access, store) or _are_apart(ranges, access, store):
+                    continue
+                lines = f"{access.span.line} and {store.span.line}"
+                if not _are_of_one_instance(ranges, access, store):
                     raise UnsupportedOperator(
-                        f"it is not shown that the elements of {memory.name} that lines {access.span.line} and "
-                        f"{store.span.line} touch are not those of other instances (kernel, line {store.span.line} of "
-                        f"{store.span.file})"
+                        f"it is not shown that the elements of {memory.name} that lines {lines} touch are not those of "
+                        f"other instances (kernel, line {store.span.line} of {store.span.file})"
                     )
+                if not _has_barrier(access, store):
+                    where = f"lines {lines} of {os.path.basename(store.span.file)}"
+                    what = f"where lanes of one instance touch the same elements of {memory.name}"
+                    found.append(f"{where}, {what}, run in the order of the program for all lanes")
+    return found
+
+
+def _has_barrier(first: Access, second: Access) -> bool:
+    """Whether the instance waits between two accesses."""
+    early, late = sorted((first, second), key=lambda access: access.barriers)
+    return any(number >= early.barriers for number in late.met)
+
+
+def _are_of_one_instance(ranges: Ranges, first: Access, second: Access) -> bool:
+    """Whether an element is touched by one iteration of one instance alone, of the loops that both accesses are in.
+
+    Along some axes places begin with the same digits, which tell instances and iterations apart; lanes are below.
+    """
+    if not first.places or first.shape != second.shape:
+        return False
+    one, other = dict(first.sizes), dict(second.sizes)
+    wanted = {name for name, size in {**one, **other}.items() if size != 1 and not name.startswith("lane")}
+    wanted = {name for name in wanted if not name.startswith(STEP) or (name in one and name in other)}
+    found: set[str] = set()
+    for a, b in zip(first.places, second.places, strict=True):
+        high, low = _parted(a, wanted)
+        same, rest = _parted(b, wanted)
+        digits = digits_of(high, {**one, **other})
+        if high != same or digits is None or not digits.digits:
+            continue
+        room = digits.digits[-1].stride - 1
+        if all(
+            ranges.holds(dict(access.sizes), access.mask, (part, Index(room) - part))
+            for access, part in ((first, low), (second, rest))
+        ):
+            found |= set(variables(high))
+    return wanted <= found
+
+
+def _parted(place: Index, names: set[str]) -> tuple[Index, Index]:
+    """A place as what some variables make of it, and the rest."""
+    high = Index(0, tuple(term for term in place.terms if isinstance(term[0], Variable) and term[0].name in names))
+    return high, place - high
 
 
 def _is_own(first: Access, second: Access) -> bool:

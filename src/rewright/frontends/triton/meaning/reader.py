@@ -47,7 +47,14 @@ class Tensor:
     """Arguments of one number are one tensor."""
 
 
-Argument = Tensor | Dim | float | bool
+@dataclass(frozen=True, slots=True)
+class Number:
+    """An argument that is a number which the program has read: a node without axes."""
+
+    position: int
+
+
+Argument = Tensor | Number | Dim | float | bool
 """What a kernel is called with: memory, a size, or a number."""
 
 
@@ -65,8 +72,6 @@ class Reader:
         """Blocks to which branches lead."""
         self.active: tuple[Index, ...] = ()
         """Where an operation is reached at all, in branches and iterations."""
-        self.guard: Data | None = None
-        """The same for conditions on data."""
         self.memories: dict[str, Memory] = {}
         self.tensors: dict[int, Memory] = {}
         """The memory of tensors that are given more than once."""
@@ -84,6 +89,11 @@ class Reader:
         """The number that stands for log2(e), where the kernel has one."""
         self.unfit: set[int] = set()
         """Lines whose integers are not shown to fit their type."""
+
+    @property
+    def guard(self) -> Data | None:
+        """Where an operation is reached, of conditions on data."""
+        return self.access.guard
 
     def run(self, block: Block) -> tuple[Value, ...]:
         """The operations of a block in order, and those of the blocks that it leads to; what the last one gives on."""
@@ -196,11 +206,11 @@ class Reader:
         before = self.active, self.guard
         self.active = (*self.active, *parts)
         if data is not None:
-            self.guard = data if self.guard is None else self.writer.apply(ops.And(), self.guard, data)
+            self.access.guard = data if self.guard is None else self.writer.apply(ops.And(), self.guard, data)
         try:
             yield
         finally:
-            self.active, self.guard = before
+            self.active, self.access.guard = before
 
 
 _ENDS = frozenset({"tt.return", "scf.yield", "tt.reduce.return", "tt.scan.return"})
@@ -236,7 +246,8 @@ def read_kernel(
     reader.run(kernel.body)
     accesses = [a for memory in reader.memories.values() for a in (*memory.loads, *memory.stores)]
     reader.instances.refuse_others(index for access in accesses for index in (*access.places, *access.mask))
-    refuse_races(reader.ranges, {id(memory): memory for memory in reader.memories.values()}.values())
+    found = refuse_races(reader.ranges, {id(memory): memory for memory in reader.memories.values()}.values())
+    reader.assumptions |= dict.fromkeys(found)
     reader.assumptions |= reader.access.notes
     if reader.unfit:
         lines = ", ".join(map(str, sorted(reader.unfit)))
@@ -296,6 +307,8 @@ def _argument(reader: Reader, name: str, kind: Kind, value: Argument) -> Value:
         known = None if value.memory is None else reader.tensors.setdefault(value.memory, made)
         reader.memories[name] = known or made
         return Address(name, Index(0), ())
+    if isinstance(value, Number):
+        return _number(reader, name, kind, value)
     if kind.element == "i1":
         return reader.truth(bool(value), ())
     dtype = integers.DTYPES.get(kind.element)
@@ -306,6 +319,17 @@ def _argument(reader: Reader, name: str, kind: Kind, value: Argument) -> Value:
     if isinstance(value, float):
         raise UnsupportedOperator(f"the argument {name.lstrip('%')} is no integer")
     return Whole(Index(value), (), dtype)
+
+
+def _number(reader: Reader, name: str, kind: Kind, value: Number) -> Value:
+    data, dtype = Data(value.position, (), ()), integers.DTYPES[kind.element]
+    if dtype is DType.BOOL:
+        return Truth((), (), data)
+    if dtype.is_float:
+        return reader.writer.convert(data, dtype)
+    if dtype is DType.I32:
+        reader.assumptions[f"the argument {name.lstrip('%')} fits in 32 bits"] = None
+    return Whole(reader.writer.named(data), (), dtype)
 
 
 @MEANINGS.enter("tt.get_program_id")

@@ -30,6 +30,10 @@ class Rows:
     looked_up: tuple[int, ...]
     numbers: tuple[Data, ...]
     places: tuple[Place, ...]
+    others: tuple[Place, ...] | None = None
+    """The places along all axes that data does not count along, where these tell instances apart."""
+    read: tuple[int, ...] = ()
+    """The axes that data counts along."""
 
     @property
     def axes(self) -> tuple[str, ...]:
@@ -39,16 +43,32 @@ class Rows:
 
 def rows_of(writer: Writer, places: Sequence[Index], digits: Sequence[Place | None]) -> Rows:
     """The rows that places are in; raises UnsupportedOperator where lanes have rows of their own."""
-    looked_up = tuple(axis for axis, place in enumerate(places) if reads_data(place))
+    read = tuple(axis for axis, place in enumerate(places) if reads_data(place))
+    axes = {name for axis in read for name in _axes(writer, places[axis])}
+    along = [axis for axis in range(len(places)) if axis not in read and set(variables(places[axis])) & axes]
+    looked_up = tuple(sorted((*read, *along)))
     kept = [digits[axis] for axis in range(len(places)) if axis not in looked_up]
     if any(_has_lanes(writer, places[axis]) for axis in looked_up) or any(place is None for place in kept):
         raise UnsupportedOperator("writes to places that are no digits of its variables")
     numbers = tuple(writer.number(places[axis], (), DType.I64) for axis in looked_up)
-    found = Rows(looked_up, numbers, tuple(place for place in kept if place is not None))
+    own = [d.variable for axis in along for d in _digits(digits[axis])]
+    left = [digits[axis] for axis in range(len(places)) if axis not in read]
+    others = tuple(place for place in left if place is not None)
+    are_apart = axes <= set(own) and _are_different(own) and len(others) == len(left)
+    whole = tuple(place for place in kept if place is not None)
+    found = Rows(looked_up, numbers, whole, others if are_apart else None, read)
     names = [d.variable for place in found.places for d in place.digits]
-    if set(names) & set(found.axes) or len(set(names)) < len(names):
+    if set(names) & set(found.axes) or not _are_different(names):
         raise UnsupportedOperator("writes to rows that instances share, at places that move with the instance")
     return found
+
+
+def _digits(place: Place | None) -> tuple[Digit, ...]:
+    return () if place is None else place.digits
+
+
+def _are_different(names: Sequence[str]) -> bool:
+    return len(set(names)) == len(names)
 
 
 def _has_lanes(writer: Writer, index: Index) -> bool:
@@ -77,6 +97,26 @@ def scattered(
         behind = rb.splat_like(b, -1, columns[0])
         columns[0] = b.add(ops.Select(), writer.spread(condition, axes), columns[0], behind)
     return scatter_points(b, tensor, rows.looked_up, columns, updates, "replace")
+
+
+def marked(
+    writer: Writer, views: Views, tensor: int, shape: Sequence[Dim], rows: Rows, value: Data, mask: Truth
+) -> int:
+    """The same where each row of the other axes has one place that is written: a choice at each element."""
+    b, places = writer.b, rows.others or ()
+    left = [axis for axis in range(len(shape)) if axis not in rows.read]
+    sizes = [shape[axis] for axis in left]
+
+    def spread(data: Data) -> int:
+        return b.add(ops.BroadcastInDim(tuple(shape), tuple(left)), views.tensor(data, places, sizes))
+
+    found = None if not mask.parts and mask.data is None and _are_whole(places, sizes) else spread(writer.truth(mask))
+    for axis, number in zip(rows.looked_up, rows.numbers, strict=True):
+        if axis in rows.read:
+            own = rb.compare(b, "EQ", rb.iota(b, tuple(shape), axis, DType.I64), spread(number))
+            found = own if found is None else b.add(ops.And(), found, own)
+    assert found is not None
+    return b.add(ops.Select(), found, spread(value), tensor)
 
 
 def _first(writer: Writer, rows: Rows, condition: Data | None, column: int, axes: tuple[str, ...]) -> int:

@@ -41,8 +41,7 @@ def _fraction(value: Polynomial, exponent: Number) -> Polynomial:
     if single is not None and single[1] == 1 and _has_no_sign(single[0]):
         result = ONE
         for atom, inner in single[0]:
-            raised = whole(inner * exponent)
-            result = result * Polynomial({((atom, raised),): 1})
+            result = result * Polynomial({((atom, whole(inner * exponent)),): 1})
         return result
     if single is not None and single[1] == 1 and len(single[0]) == 1 and single[0][0][1] == -1:
         # One over something is positive where that is.
@@ -71,8 +70,7 @@ def _positive_content(value: Polynomial) -> Number:
     """The coefficient that a root can be taken of on its own, or one."""
     if value.constant() is not None:
         return 1
-    leading, _, _ = content(value)
-    return abs(leading)
+    return abs(content(value)[0])
 
 
 def constant_power(value: Number, exponent: Number) -> Polynomial:
@@ -108,8 +106,10 @@ def logarithm(value: Polynomial) -> Polynomial:
         raise ZeroDivisionError
     total = ZERO
     for sum_ in _positive_divisors(value):
-        value = _multiplied_out(value, sum_)
-        total = total - logarithm(sum_.value)
+        value, total = _multiplied_out(value, sum_), total - logarithm(sum_.value)
+    for atom in dict.fromkeys(a for m in value.terms for a, e in m if isinstance(a, Exponential) and e < 0):
+        least = min(dict(m).get(atom, 0) for m in value.terms)  # log(exp(y - x) + 1) is log(exp(y) + exp(x)) - x
+        value, total = value * Polynomial({((atom, -least),): 1}), total + atom.exponent * least
     if value == ONE:
         return total
     coefficient, common, rest = content(value)

@@ -1,38 +1,17 @@
-"""Kernels of liger-kernel as they are released, against plain PyTorch.
-
-Each row is a function of the package that launches kernels, for any number of rows where that is a symbol.
-"""
+"""Maps and statistics of rows, with gradients."""
 
 from __future__ import annotations
 
-import importlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
-from typing import Any
 
 import torch
 import torch.nn.functional as F
 
+from bench.kernel.liger import gradient, ops
 from bench.kernel.rows import Row, Tensor, normal
 
 ROWS, COLUMNS = 6, 40
-
-
-def ops(name: str) -> Any:
-    """A module of the package."""
-    return importlib.import_module(f"liger_kernel.ops.{name}")
-
-
-def gradient(function: Callable[..., Tensor], count: int = 1) -> Callable[..., Any]:
-    """The gradients of a function with respect to its first arguments; the last argument is that of its result."""
-
-    def run(*args: Tensor) -> Any:
-        *given, outer = args
-        leaves = [x.detach().requires_grad_() for x in given[:count]]
-        found = torch.autograd.grad(function(*leaves, *given[count:]), leaves, outer)
-        return found[0] if count == 1 else found
-
-    return run
 
 
 def rms(x: Tensor, w: Tensor) -> Tensor:
@@ -147,27 +126,6 @@ def rows() -> Iterator[Row]:
             gradient(partial(call, apply), count),
             (*given, normal(ROWS, COLUMNS) + 2),
         )
-    yield Row(
-        "tv_distance_forward",
-        lambda p, q: 0.5 * (p - q).abs().sum() / p.shape[0],
-        lambda p, q: ops("tvd").tv_distance_forward_triton(p, q, None, "batchmean", -100, False)[0],
-        (torch.softmax(x, -1), torch.softmax(x + normal(COLUMNS), -1)),
-    )
-    yield Row(
-        "jsd_forward",
-        lambda p, q: (
-            F.kl_div((0.5 * p.exp() + 0.5 * q.exp()).log(), p, log_target=True, reduction="batchmean") * 0.5
-            + F.kl_div((0.5 * p.exp() + 0.5 * q.exp()).log(), q, log_target=True, reduction="batchmean") * 0.5
-        ),
-        lambda p, q: ops("jsd").jsd_forward(p, q, None, 0.5, -100, False)[0],
-        (torch.log_softmax(x, -1), torch.log_softmax(x + normal(COLUMNS), -1)),
-    )
-    yield Row(
-        "kldiv_forward (eps 1e-10)",
-        lambda p, q: (q * (q.clamp(min=1e-10).log() - p)).sum() / p.shape[0],
-        lambda p, q: ops("kl_div").kldiv_forward_triton(p, q, False, "batchmean", 1e-10),
-        (torch.log_softmax(x, -1), torch.softmax(x, -1)),
-    )
 
 
 def _layer_norm(x: Tensor, w: Tensor, b: Tensor) -> Tensor:
