@@ -14,6 +14,7 @@ from rewright.frontends.triton.text import Operation
 from rewright.ir.errors import UnsupportedOperator
 from rewright.ir.types import DType
 from rewright.ops.base import ReductionKind
+from rewright.ops.reference import building as rb
 
 if TYPE_CHECKING:
     from rewright.frontends.triton.meaning.reader import Reader
@@ -52,8 +53,8 @@ def loaded(reader: Reader, op: Operation) -> Value:
     other = reader.writer.data(rest[1]) if len(rest) > 1 else None
     if reader.is_trial:
         reader.touched.append(address)
-        dtype = reader.writer.b.type(reader.memories[address.argument].position).dtype
-        return reader.writer.constant(0, address.shape, dtype)
+        dtype = DTYPES.get(op.types[0].element, reader.writer.b.type(reader.memories[address.argument].position).dtype)
+        return reader.writer.constant(rb.cast(0, dtype), address.shape, dtype)
     known = reader.access.known(address, mask, reader.active)
     if known is not None and DTYPES.get(op.types[0].element) in (DType.I32, DType.I64):
         return Whole(known, address.shape, DTYPES[op.types[0].element])
