@@ -62,13 +62,25 @@ def load(source: str, title: str = "inductor") -> Call:
     Its imports and what it binds to CUDA are replaced. Raises CaptureError for what is no such module.
     """
     scope = _scope(title)
-    module = ast.parse(source)
+    module = _Laid().visit(ast.parse(source))
     kept = [statement for statement in module.body if _is_own(statement, scope)]
-    exec(compile(ast.Module(kept, []), f"<{title}>", "exec"), scope)
+    exec(compile(ast.fix_missing_locations(ast.Module(kept, [])), f"<{title}>", "exec"), scope)
     call: Any = scope.get("call")
     if not callable(call):
         raise CaptureError("what Inductor generated has no function call")
     return cast("Call", call)
+
+
+class _Laid(ast.NodeTransformer):
+    """Assertions of how tensors lie as statements that see to it."""
+
+    def visit_Expr(self, node: ast.Expr) -> ast.stmt:
+        """``x = assert_size_stride(x, ..)`` for the call alone."""
+        call = node.value
+        if not isinstance(call, ast.Call) or ast.unparse(call.func) != "assert_size_stride":
+            return node
+        name = call.args[0]
+        return ast.Assign([ast.Name(name.id, ast.Store())], call) if isinstance(name, ast.Name) else node
 
 
 def _is_own(statement: ast.stmt, scope: Mapping[str, object]) -> bool:
@@ -87,7 +99,7 @@ def _scope(title: str) -> dict[str, Any]:
         "inductor_ops": torch.ops.inductor,
         "extern_kernels": _Library(),
         "async_compile": SimpleNamespace(triton=partial(kernel_of, title)),
-        "assert_size_stride": assert_size_stride,
+        "assert_size_stride": laid,
         "assert_alignment": _nothing,
         "copy_if_misaligned": _same,
         "empty_strided_cuda": _empty,
@@ -161,15 +173,21 @@ def _are(ones: Sequence[Any], others: Sequence[Any]) -> bool:
     return len(ones) == len(others) and all(map(_is, ones, others))
 
 
-def assert_size_stride(tensor: torch.Tensor, size: Sequence[Any], stride: Sequence[Any], *_: object) -> None:
-    """Raise CaptureError where a tensor does not lie as the kernels after it take for granted."""
+def laid(
+    tensor: torch.Tensor, size: Sequence[Any], stride: Sequence[Any], origin: str = "", *_: object
+) -> torch.Tensor:
+    """A tensor as the kernels after it take for granted that it lies; what a library gives may lie otherwise on a CPU.
+
+    Raises CaptureError for an input that lies otherwise, and for other sizes.
+    """
     live = [axis for axis, count in enumerate(size) if not _is(count, 1)]
-    strides = [tensor.stride(axis) for axis in live], [stride[axis] for axis in live]
-    if not (_are(tensor.shape, size) and _are(*strides)):
+    is_laid = _are([tensor.stride(axis) for axis in live], [stride[axis] for axis in live])
+    if not _are(tensor.shape, size) or (origin == "input" and not is_laid):
         raise CaptureError(
             f"a tensor has the sizes {tuple(tensor.shape)} and strides {tensor.stride()}, and on CUDA {tuple(size)} "
             f"and {tuple(stride)}"
         )
+    return tensor if is_laid else torch.empty_strided(size, stride, dtype=tensor.dtype).copy_(tensor)
 
 
 def reinterpreted(tensor: torch.Tensor, size: Sequence[Any], stride: Sequence[Any], offset: int = 0) -> torch.Tensor:

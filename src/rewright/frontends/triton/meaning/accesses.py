@@ -14,7 +14,7 @@ from rewright import ops
 from rewright.frontends.triton.meaning.indices import DATA, lane, lanes, reads_data, substitute, variables
 from rewright.frontends.triton.meaning.instances import INSTANCE
 from rewright.frontends.triton.meaning.memory import Access, Memory
-from rewright.frontends.triton.meaning.parts import parts_of
+from rewright.frontends.triton.meaning.parts import Parts, parts_of
 from rewright.frontends.triton.meaning.places import Digit, Place, by_axis, digits_of
 from rewright.frontends.triton.meaning.safety import Ranges
 from rewright.frontends.triton.meaning.scatters import marked, names_of, rows_of, scattered
@@ -334,7 +334,14 @@ class Accesses:
         if any(map(reads_data, places)):
             new = self._store_rows(old, shape, places, digits, value, replace(mask, parts=given), inside)
         else:
-            new = self._store_digits(old, shape, digits, value, replace(mask, parts=given), inside)
+            parts = None
+            if any(d is None for d in digits):
+                parts = parts_of(self._w, self._ranges, places, given, sizes)
+            whole = replace(mask, parts=given)
+            if parts is None:
+                new = self._store_digits(old, shape, digits, value, whole, inside)
+            else:
+                new = self._store_parted(old, shape, places, value, whole, parts)
         memory.position = rb.reshape(self._w.b, new, memory.sizes)
 
     def _store_digits(
@@ -357,6 +364,21 @@ class Accesses:
             return new
         written = self._views.tensor(self._w.truth(mask), digits, shape)
         return self._w.b.add(ops.Select(), written, new, old)
+
+    def _store_parted(
+        self, old: int, shape: Sequence[Dim], places: Sequence[Index], value: Data, mask: Truth, parts: Parts
+    ) -> int:
+        """As :meth:`_store_digits`, at places that are affine in digits of flat numbers."""
+        with parts.counted():
+            block = parts.block(value.shape)
+            sizes = self._variables(block)
+            own = [parts.index(place) for place in places]
+            digits = [digits_of(place, sizes) for place in own]
+            given = [*map(parts.index, mask.parts), *parts.reached()]
+            kept = tuple(part for part in given if not self._ranges.implies(sizes, (), part))
+            data = None if mask.data is None else parts.split(mask.data)
+            where = Truth(kept, block, data)
+            return self._store_digits(old, shape, digits, parts.split(value), where, self._inside(own, shape))
 
     def _store_rows(
         self,

@@ -87,6 +87,16 @@ class Parts:
         kind = Quotient if isinstance(atom, Quotient) else Remainder
         return Index(0, ((kind(inner, by), 1),))
 
+    def reached(self) -> list[Index]:
+        """That the digits are those of a number which some instance and lane has."""
+        ends: list[Index] = []
+        for flat in self.flats:
+            number, step = Index(0), 1
+            for name, count in zip(reversed(flat.digits), reversed(flat.counts), strict=True):
+                number, step = number + variable(name) * step, step * count
+            ends.append(Index(product(flat.sizes) - 1) - number)
+        return ends
+
     def block(self, shape: Shape) -> Shape:
         """A block with one lane where lanes are digits."""
         gone = {name for flat in self.flats for name in flat.variables}
