@@ -10,6 +10,7 @@ from rewright.ir.rebuilding import remove_dead_nodes
 from rewright.kernel.bounds import with_look_ups
 from rewright.kernel.forms import by_normal_forms
 from rewright.kernel.short_folds import written_out
+from rewright.refine.alarm import PREFIX
 from rewright.refine.verdict import Evidence
 
 _SECONDS = 10.0
@@ -23,7 +24,7 @@ def compared(left: Graph, right: Graph, budget: float | None, explain: bool) -> 
     each output by itself.
     """
     verdict = equiv(left, right, budget=budget, explain=explain)
-    if verdict.status != "unknown":
+    if verdict.status != "unknown" or verdict.reason.startswith(PREFIX):  # an alarm
         return verdict
     bounded = with_look_ups(left, right)
     again = None if bounded is None else equiv(*bounded, budget=budget, explain=False)

@@ -86,17 +86,29 @@ _IN_INTERFACE: dict[str, Any] = {
 }
 
 
+def _forget() -> None:
+    """Let go of what was remembered of devices."""
+    for name in ("torch.utils._triton", "torch._inductor.utils"):
+        for function in vars(import_module(name)).values():
+            if hasattr(function, "cache_clear"):
+                function.cache_clear()
+    hints: Any = import_module("torch._inductor.runtime.hints")
+    hints.DeviceProperties.create.cache_clear()
+
+
 @contextmanager
 def cuda_on_paper() -> Generator[None]:
     """Inside, Inductor compiles programs for a CUDA device, whether there is one or not; nothing can be run.
 
     Passes that build tensors on the device before they look for a pattern (fused attention, padded products) are left
-    out. Inductor remembers what it was told of the device: use this in a process that ends soon.
+    out. Inductor may remember what it was told of the device: use this in a process that ends soon.
     """
     interfaces: Any = import_module("torch._dynamo.device_interface")
     graphs: Any = import_module("torch._inductor.fx_passes.joint_graph")
     triton: Any = import_module("torch.utils._triton")
     with ExitStack() as stack:
+        _forget()
+        stack.callback(_forget)
         for name, value in _IN_CUDA.items():
             stack.enter_context(mock.patch.object(torch.cuda, name, value))
         for name, value in _IN_INTERFACE.items():

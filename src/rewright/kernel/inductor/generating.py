@@ -45,7 +45,8 @@ def generate(traced: Trace) -> tuple[Generated, tuple[torch.Tensor, ...]]:
 
     It is done in a copy of this process. Raises CaptureError with Inductor's reason.
     """
-    import_module("torch._inductor.compile_fx")  # here, so that copies need not
+    with quiet():
+        import_module("torch._inductor.compile_fx")  # here, so that copies need not
     if not are_possible():
         raise CaptureError("this process cannot be copied, and Inductor runs in a copy")
     module, constants, sizes = _with_all_inputs(traced)

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from rewright.frontends.torch.fakes import Dynamic
-from rewright.frontends.torch.trace import trace
+from rewright.frontends.torch.trace import quiet, trace
 from rewright.kernel.by_names import UPDATED, launcher_of
 from rewright.kernel.inductor.executing import load
 from rewright.kernel.inductor.generating import generate
@@ -32,7 +32,8 @@ def inductor(
     traced = trace(function, args, kwargs, dynamic=dynamic)
     generated, constants = generate(traced)
     source = generated.source if edit is None else edit(generated.source)
-    call = load(source)
+    with quiet():
+        call = load(source)
     inputs, outputs = traced.program.inputs, traced.program.outputs
 
     def run(given: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
