@@ -47,7 +47,7 @@ def prove_printed(
         RewrightError: where Triton is not installed, or the program cannot be captured or planned.
     """
     given = dict(kwargs or {})
-    found = Planner(prepare_graph(capture(program, args, given))).plan() if plan is None else plan
+    found = Planner(prepare_graph(capture(program, args, given, guards_queries=True))).plan() if plan is None else plan
     runner = _runner(found, tiles)
     launcher = launcher_of(program, args, given, tuple(found.graph.inputs), runner)
     return prove_kernel(program, launcher, args, given, budget=budget, explain=False)
