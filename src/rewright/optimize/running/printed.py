@@ -21,7 +21,7 @@ from rewright.optimize.printing.tiles.kernel import lower
 from rewright.optimize.running.bare import Launch
 from rewright.optimize.running.execution import Runner
 from rewright.optimize.running.triton_launch import load_module, module_text
-from rewright.optimize.running.triton_tuning import Tiles, small_tiles
+from rewright.optimize.running.triton_tuning import Tiles, tilings
 
 
 def prove_printed(
@@ -30,7 +30,7 @@ def prove_printed(
     kwargs: Mapping[str, Any] | None = None,
     *,
     plan: Plan | None = None,
-    tiles: Callable[[Kernel], Tiles] = small_tiles,
+    tiles: Callable[[Kernel], Tiles] | None = None,
     budget: float | None = None,
 ) -> KernelVerdict:
     """Whether the Triton kernels that are printed for a program compute it, beside its calls of PyTorch.
@@ -40,7 +40,7 @@ def prove_printed(
         args: its arguments; the kernels are for these sizes.
         kwargs: arguments by name.
         plan: what is printed; by default the plan of the program as it is captured.
-        tiles: the sizes of the tiles of each kernel, by default small ones, so that there are several of each.
+        tiles: the sizes of the tiles of each kernel, by default those that a GPU uses without trying others.
         budget: wall-clock seconds of the proof.
 
     Raises:
@@ -48,9 +48,13 @@ def prove_printed(
     """
     given = dict(kwargs or {})
     found = Planner(prepare_graph(capture(program, args, given, guards_queries=True))).plan() if plan is None else plan
-    runner = _runner(found, tiles)
+    runner = _runner(found, tiles or _first)
     launcher = launcher_of(program, args, given, tuple(found.graph.inputs), runner)
     return prove_kernel(program, launcher, args, given, budget=budget, explain=False)
+
+
+def _first(kernel: Kernel) -> Tiles:
+    return tilings(kernel)[0]
 
 
 def _runner(plan: Plan, tiles: Callable[[Kernel], Tiles]) -> Runner:

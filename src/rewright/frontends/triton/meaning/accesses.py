@@ -328,7 +328,7 @@ class Accesses:
         address = self._settled(address, given, sizes)
         shape, places = self._places(memory, address, given, sizes)
         memory.stores.append(self._access(places, given, sizes, shape))
-        digits = [self._digits(place, sizes, given) for place in places]
+        digits = [self._digits(self._of_first_lanes(place, sizes, given), sizes, given) for place in places]
         old = memory.position if shape == memory.sizes else rb.reshape(self._w.b, memory.position, shape)
         inside = self._inside(places, shape)
         if any(map(reads_data, places)):
@@ -448,6 +448,12 @@ class Accesses:
             return name in lanes_of and self._ranges.implies(sizes, given, Index(bound - 1) - variable(name))
 
         return digits_of(place, sizes, below)
+
+    def _of_first_lanes(self, place: Index, sizes: Mapping[str, Dim], given: Sequence[Index]) -> Index:
+        """A place that is written, without lanes of which a mask leaves the first one alone."""
+        names = {name for name in variables(place) if name.startswith("lane")}
+        alone = {n: Index(0) for n in names if self._ranges.implies(sizes, given, variable(n) * -1)}
+        return substitute(place, alone)
 
     def _read(self, places: Sequence[Index]) -> tuple[tuple[str, tuple[str, ...]], ...]:
         names = dict.fromkeys(n for place in places for n in variables(place) if n.startswith(DATA))

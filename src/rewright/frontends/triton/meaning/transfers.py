@@ -95,6 +95,8 @@ def stored(reader: Reader, op: Operation) -> None:
     mask = _guarded(reader, _mask(reader, rest[0] if rest else None, address))
     dtype = DTYPES[op.types[0].element]
     data = reader.writer.convert(reader.writer.data(value), dtype)
+    if reader.writer.b.type(reader.memories[address.argument].position).dtype is DType.BOOL is not dtype:  # as a byte
+        data = reader.writer.apply(ops.Compare("NE"), data, reader.writer.constant(0, data.shape, dtype))
     reader.access.store(address, data, mask, reader.active)
 
 
