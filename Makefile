@@ -26,7 +26,7 @@ PAIRS_PIP := $(PAIRS)/bin/python -m pip --disable-pip-version-check --quiet inst
 PIP := PIP_CONSTRAINT=$(CONSTRAINTS) $(BIN)/python -m pip --disable-pip-version-check --quiet install
 WORKERS ?= 2
 
-.PHONY: compare dist try-dist fresh rooms trusted lines help demo test check lint types floors unit long coverage slow docs zoo pairs bugs history conformance mutants mutants-checker mutants-kernel kernels hunt forged-optimize forged-proofs conformance-jax breadth bench-refine bench-refutations bench-captured bench-meshes bench-depth bench-optimize calls bench-whole bench-rules bench-ir clean bench-env bench-robust forged-env bench-agents ray gpu-passes enzyme browser figures
+.PHONY: compare dist try-dist fresh rooms trusted lines help demo test check lint types floors unit long coverage slow docs zoo pairs bugs history conformance mutants mutants-checker mutants-kernel kernels kernels-inductor kernels-own hunt forged-optimize forged-proofs conformance-jax breadth bench-refine bench-refutations bench-captured bench-meshes bench-depth bench-optimize calls bench-whole bench-rules bench-ir clean bench-env bench-robust forged-env bench-agents ray gpu-passes enzyme browser figures
 
 help:
 	@echo "make demo          a Llama over eight ranks proved equal to the original, and a broken one refuted"
@@ -48,6 +48,8 @@ help:
 	@echo "make mutants-checker  every check of the checker of proofs, and the test that fails without it"
 	@echo "make mutants-kernel wrong Triton kernels: refuted, equal, unknown, or wrongly proved"
 	@echo "make kernels       kernels of liger-kernel as released, against plain PyTorch"
+	@echo "make kernels-inductor  Triton kernels that torch.compile generates, against the program"
+	@echo "make kernels-own   Triton kernels that optimize prints, against the program"
 	@echo "make history       public bugs of distributed programs: refuted as they were, at which line, and proved as they are now"
 	@echo "make bugs          public bug reports on implementations of models: the right pair, the wrong one, where it is wrong"
 	@echo "make conformance   every sample of PyTorch's own operator database, captured and against eager, into docs; hours"
@@ -219,6 +221,12 @@ conformance: $(VENV)/.dev
 
 mutants-kernel: $(VENV)/.dev
 	@$(BIN)/python -m bench.kernel
+
+kernels-inductor: $(VENV)/.dev
+	@$(BIN)/python -m bench.kernel.inductor
+
+kernels-own: $(VENV)/.dev
+	@$(BIN)/python -m bench.kernel.own
 
 kernels: $(PAIRS)/.run
 	$(PAIRS_PIP) --no-deps liger-kernel==0.8.5 triton==3.9.0

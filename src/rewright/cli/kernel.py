@@ -26,7 +26,12 @@ from rewright.report import Claim, document, print_verdict
 
 def kernel(
     reference: Annotated[str, typer.Argument(help="module.py:function that returns (function, args): PyTorch alone.")],
-    launcher: Annotated[str, typer.Argument(help="module.py:function that returns (function, args): the kernels.")],
+    launcher: Annotated[
+        str | None, typer.Argument(help="module.py:function that returns (function, args): the kernels.")
+    ] = None,
+    inductor: Annotated[
+        bool, typer.Option("--inductor", help="The kernels that torch.compile generates for the reference, for CUDA.")
+    ] = False,
     symbolic: Symbolic = None,
     budget: Annotated[float | None, typer.Option(metavar="SECONDS", help="Give up after this long.")] = None,
     certificate: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the proof to this .json.gz.")] = None,
@@ -48,17 +53,20 @@ def kernel(
     if certificate is not None:
         check_target(certificate)
         check_name(certificate)
+    if inductor is (launcher is not None):
+        raise RewrightError("name what launches kernels, or leave it out and give --inductor")
     outputs = Outputs(html, junit, sarif, summary)
     outputs.check()
     progress = Progress()
-    (function, args, kwargs), (mine, *_) = (find_function(text)() for text in (reference, launcher))
+    function, args, kwargs = find_function(reference)()
+    mine = "inductor" if launcher is None else find_function(launcher)()[0]
     dynamic: Mapping[str, Mapping[int, str]] = parse_symbols(symbolic or [])
     from rewright.kernel.engine import kernel as run
 
     started = time.monotonic()
     with progress.phase("kernel", "reading launches, running and proving them"):
         verdict = run(function, mine, args, kwargs, dynamic=dynamic, budget=budget)
-    name = f"{launcher} is {reference}"
+    name = f"{launcher or 'Inductor'} is {reference}"
     outputs.write([Claim(name, verdict, time.monotonic() - started)], name)
     written = save(verdict, certificate, progress) if certificate is not None else None
     if programs is not None and verdict.graphs is not None:

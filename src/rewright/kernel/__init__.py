@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from rewright.kernel.engine import KernelVerdict
@@ -20,7 +20,7 @@ __all__ = ["kernel"]
 
 def kernel(
     reference: Callable[..., Any],
-    launcher: Callable[..., Any],
+    launcher: Callable[..., Any] | Literal["inductor"],
     args: Sequence[Any],
     kwargs: Mapping[str, Any] | None = None,
     *,

@@ -8,28 +8,26 @@ in Triton's own interpreter beside the reference. *Refuted* is said only of what
 
 from __future__ import annotations
 
-import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch.utils._pytree import tree_flatten
 
 from rewright.analysis.evenness import number_of
-from rewright.equiv import Equivalence, equiv
+from rewright.equiv import Equivalence
 from rewright.frontends.torch.capture import capture
-from rewright.frontends.torch.names import bind_arguments
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph, Node
 from rewright.ir.types import SourceSpan
-from rewright.kernel.bounds import with_look_ups
+from rewright.kernel.comparing import compared
 from rewright.kernel.constants import with_rounded_constants
-from rewright.kernel.forms import by_normal_forms
+from rewright.kernel.parameters import parameters_of, renamed, with_names, with_one_signature
 from rewright.kernel.running import Run, draws, run_beside
-from rewright.ops import Compare, Input, IsFinite, splat
+from rewright.ops import Compare, IsFinite, splat
 from rewright.packages import missing
 from rewright.refine.verdict import Counterexample, Evidence, Finding
 
@@ -50,7 +48,7 @@ class KernelVerdict(Equivalence):
 
 def kernel(
     reference: Callable[..., Any],
-    launcher: Callable[..., Any],
+    launcher: Callable[..., Any] | Literal["inductor"],
     args: Sequence[Any],
     kwargs: Mapping[str, Any] | None = None,
     *,
@@ -62,7 +60,8 @@ def kernel(
 
     Args:
         reference: a function of tensors, in plain PyTorch.
-        launcher: a function of the same arguments that launches kernels and returns the same results.
+        launcher: a function of the same arguments that launches kernels and returns the same results; or
+            ``"inductor"`` for what ``torch.compile`` makes of the reference for CUDA.
         args: arguments of both; sizes are those of these tensors.
         kwargs: arguments by name.
         dynamic: sizes that are symbols, by name of the reference's parameter: ``{"x": {0: "rows"}}``. The verdict is
@@ -76,59 +75,44 @@ def kernel(
         result, or touches what it must not. ``unknown`` says what is not read or not proved.
 
     Raises:
-        RewrightError: where Triton is not installed, or the reference cannot be captured.
+        RewrightError: where Triton is not installed, or the reference cannot be captured, or not compiled.
     """
     if find_spec("triton") is None:
         raise RewrightError(missing("triton", "reading a kernel"))
     given, sizes = dict(kwargs or {}), dict(dynamic or {})
-    reference, launcher = _with_one_signature(reference, launcher)
-    parameters, others = (_parameters(function, args, given) for function in (reference, launcher))
+    made = _generated(launcher, reference, args, given, sizes) if isinstance(launcher, str) else launcher
+    reference, launch = with_one_signature(reference, made)
+    parameters, others = (parameters_of(function, args, given) for function in (reference, launch))
     left = with_rounded_constants(capture(reference, args, given, dynamic=sizes or None))
     inputs = draws(args, given, parameters, sizes, special=_compared_with(left), extreme=_tests_floats(left))
-    run = _run(reference, launcher, inputs)  # first: what is traced may be kept by a program that has a state
+    run = _run(reference, launch, inputs)  # first: what is traced may be kept by a program that has a state
     is_late = run is not None and run.outcome == "differs" and run.runs > 1
-    alone = _run(reference, launcher, [inputs[run.runs - 1]]) if is_late and run is not None else None
-    right, why = _read(launcher, args, given, _renamed(sizes, parameters, others))
+    alone = _run(reference, launch, [inputs[run.runs - 1]]) if is_late and run is not None else None
+    right, why = _read(launch, args, given, renamed(sizes, parameters, others))
     if right is None:
         return _without_proof(run, why)
-    right = _with_names(right, dict(zip(others, parameters, strict=False)))
-    verdict = _in_words(_compared(left, right, budget, explain))
+    right = with_names(right, dict(zip(others, parameters, strict=False)))
+    verdict = _in_words(compared(left, right, budget, explain))
+    verdict = replace(verdict, assumptions=(*verdict.assumptions, *getattr(made, "assumptions", ())))
     if verdict.status == "proved" and run is not None and alone is not None and alone.outcome == "agrees":
         found = _without_proof(replace(run, text=f"in a later call {run.text}: it keeps what it gave before"), "")
         return replace(found, graphs=(left, right))
     return replace(_judge(verdict, run, left, right), graphs=(left, right))
 
 
-def _with_one_signature(reference: Any, launcher: Any) -> tuple[Any, Any]:
-    """Both functions, where one that takes any number of arguments has the parameters of the other one."""
-    if isinstance(reference, torch.nn.Module) or isinstance(launcher, torch.nn.Module):
-        return reference, launcher
-    mine, other = (inspect.signature(function).parameters.values() for function in (reference, launcher))
-    are_any = [any(p.kind is p.VAR_POSITIONAL for p in parameters) for parameters in (mine, other)]
-    if are_any == [False, True]:
-        return reference, _as(launcher, reference)
-    return (_as(reference, launcher), launcher) if are_any == [True, False] else (reference, launcher)
+def _generated(
+    name: str,
+    reference: Callable[..., Any],
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    dynamic: Mapping[str, Mapping[int, str]],
+) -> Callable[..., Any]:
+    """The launcher that a compiler makes of the reference."""
+    if name != "inductor":
+        raise RewrightError(f"no compiler is called {name!r}; give a function that launches kernels, or 'inductor'")
+    from rewright.kernel.inductor import inductor
 
-
-def _as(function: Callable[..., Any], like: Callable[..., Any]) -> Callable[..., Any]:
-    """A function that says that it has the parameters of another one."""
-
-    def called(*args: Any, **kwargs: Any) -> Any:
-        return function(*args, **kwargs)
-
-    called.__signature__ = inspect.signature(like)  # pyright: ignore[reportFunctionMemberAccess]
-    return called
-
-
-def _parameters(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[str]:
-    return list(bind_arguments(function.forward if isinstance(function, torch.nn.Module) else function, args, kwargs))
-
-
-def _renamed(
-    dynamic: Mapping[str, Mapping[int, str]], names: Sequence[str], others: Sequence[str]
-) -> dict[str, Mapping[int, str]]:
-    """Sizes that are symbols by the names of another function's parameters."""
-    return {other: dynamic[name] for name, other in zip(names, others, strict=False) if name in dynamic}
+    return inductor(reference, args, kwargs, dynamic=dynamic or None)
 
 
 def _read(
@@ -138,22 +122,6 @@ def _read(
         return with_rounded_constants(capture(launcher, args, kwargs, dynamic=dynamic or None, validate=False)), ""
     except RewrightError as error:
         return None, str(error)
-
-
-def _with_names(graph: Graph, names: Mapping[str, str]) -> Graph:
-    """The graph with its inputs named by other parameters: ``x.key`` is ``y.key`` where ``names`` says that x is y."""
-    renamed: dict[str, str] = {}
-    for name in graph.inputs:
-        own, dot, rest = name.partition(".")
-        renamed[name] = f"{names.get(own, own)}{dot}{rest}"
-    if len(set(renamed.values())) < len(renamed) or all(name == new for name, new in renamed.items()):
-        return graph
-    nodes = list(graph.nodes)
-    for name, position in graph.inputs.items():
-        node: Node = nodes[position]
-        nodes[position] = replace(node, op=Input(renamed[name], node.type))
-    inputs = {renamed[name]: position for name, position in graph.inputs.items()}
-    return replace(graph, nodes=tuple(nodes), inputs=inputs)
 
 
 def _compared_with(graph: Graph) -> list[int]:
@@ -189,18 +157,6 @@ def _run(reference: Callable[..., Any], launcher: Callable[..., Any], inputs: In
     if any(type(x) is not torch.Tensor or x.device.type != "cpu" for x in tensors):
         return None
     return run_beside(reference, launcher, inputs, _SECONDS)
-
-
-def _compared(left: Graph, right: Graph, budget: float | None, explain: bool) -> Equivalence:
-    """The verdict of the proof; where that is open, for inputs for which the kernel's look-ups are in bounds."""
-    verdict = equiv(left, right, budget=budget, explain=explain)
-    if verdict.status != "unknown":
-        return verdict
-    bounded = with_look_ups(left, right)
-    again = None if bounded is None else equiv(*bounded, budget=budget, explain=False)
-    if again is not None and again.status == "proved":
-        return again
-    return by_normal_forms(left, right, verdict, _SECONDS if budget is None else budget)
 
 
 def _in_words(verdict: Equivalence) -> Equivalence:

@@ -15,7 +15,7 @@ from rewright.ir.graph import Graph
 from rewright.kernel.bounds import facts_of
 from rewright.kernel.constants import with_decimals
 from rewright.kernel.marks import with_marks
-from rewright.kernel.unrolling import unrolled
+from rewright.kernel.short_folds import written_out
 from rewright.refine.verdict import Evidence
 from rewright.terms.claim import Claim
 from rewright.terms.normal.prove import prove
@@ -66,7 +66,7 @@ def _claims(left: Graph, right: Graph) -> Iterator[tuple[Claim, tuple[str, ...]]
     ]
     yield from (*found, *decimals)
     for claim, assumed in [*found[-1:], *decimals[-1:]]:
-        one, other = unrolled(claim.left), unrolled(claim.right)
+        one, other = written_out(claim.left, products=True), written_out(claim.right, products=True)
         if one is not None or other is not None:
-            facts = claim.facts and (unrolled(claim.facts) or claim.facts)
+            facts = claim.facts and (written_out(claim.facts, products=True) or claim.facts)
             yield Claim(one or claim.left, other or claim.right, facts=facts), assumed

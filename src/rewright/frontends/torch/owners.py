@@ -130,7 +130,10 @@ def referenced_objects(target: Any, kind: type[_Value]) -> dict[str, _Value]:
 
 
 def _modules(target: Any) -> dict[str, nn.Module]:
-    """The module that a function is a method of, else those that it refers to."""
+    """The module that a function is a method of, else those that it says it stands for, else those it refers to."""
+    known = getattr(target, "owners", None)
+    if isinstance(known, Owners):
+        return dict(known.modules)
     owner = getattr(target, "__self__", None)
     return {"": owner} if isinstance(owner, nn.Module) else referenced_objects(target, nn.Module)
 

@@ -131,7 +131,7 @@ def _orders(children: tuple[int, ...]) -> tuple[Sequence[int], ...]:
     places = [[k for k, child in enumerate(children) if child == own] for own in dict.fromkeys(children)]
     flat = [k for group in places for k in group]
     found: list[Sequence[int]] = []
-    for moved in islice(product(*map(permutations, places)), _MOST_ORDERS):
+    for moved in islice(product(*(islice(permutations(group), _MOST_ORDERS) for group in places)), _MOST_ORDERS):
         order = dict(zip(flat, chain.from_iterable(moved), strict=True))
         found.append([order[k] for k in range(len(children))])
     return tuple(found)

@@ -357,7 +357,7 @@ def _solve(own: Sum, arity: int, wanted: Sum) -> Iterator[tuple[Fraction, Access
         mine, others = _by_terms(own), _by_terms(wanted)
         often = others[0][1][0][1] / mine[0][1][0][1]
     alike = [list(group) for _, group in groupby(others, key=lambda item: tuple(term for term, _ in item[0]))]
-    for order in islice(product(*(permutations(group) for group in alike)), _MOST_ORDERS):
+    for order in islice(product(*(islice(permutations(group), _MOST_ORDERS) for group in alike)), _MOST_ORDERS):
         access = _read(mine, arity, [item for group in order for item in group])
         if access is not None:
             yield often, access

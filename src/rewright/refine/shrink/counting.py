@@ -19,6 +19,7 @@ def measured(graph: Graph, offsets: Sequence[int]) -> set[int]:
 
     ``(i - j).float() < 64.0`` is a window of 64, as ``i - j < 64`` is. Numbers among floats do not become smaller with
     an axis, so what counts along it keeps its size. An angle, as of a rotary embedding, is compared with nothing.
+    A size that is written as a sum of numbers, which kernels compare their places with, is kept too.
     """
     users = graph.users()
     found: set[int] = set()
@@ -26,6 +27,10 @@ def measured(graph: Graph, offsets: Sequence[int]) -> set[int]:
         entries = _counted(graph, offsets, position) if node.type.dtype.is_float else []
         if entries and _is_measured(graph, users, position):
             found.update(entries)
+        if node.type.dtype.is_integer and isinstance(node.op, ops.Reduce) and node.op.kind == "sum":
+            (operand,) = node.operands
+            if isinstance(graph.nodes[operand].op, ops.Constant):
+                found.update(offsets[operand] + axis for axis in node.op.dimensions)
     return found
 
 

@@ -14,6 +14,7 @@ from rewright import ops
 from rewright.frontends.triton.meaning.indices import DATA, lane, lanes, reads_data, rejoined, substitute, variables
 from rewright.frontends.triton.meaning.instances import INSTANCE
 from rewright.frontends.triton.meaning.memory import Access, Memory
+from rewright.frontends.triton.meaning.parts import Parts, parts_of
 from rewright.frontends.triton.meaning.places import Digit, Place, by_axis, digits_of
 from rewright.frontends.triton.meaning.safety import Ranges
 from rewright.frontends.triton.meaning.scatters import marked, names_of, rows_of, scattered
@@ -87,13 +88,53 @@ class Accesses:
             return self._load_chosen(address, choice, mask, reached, active, other)
         shape, places = self._places(memory, address, given, sizes)
         memory.loads.append(self._access(places, given, sizes, shape))
-        places, known = (places, ()) if any(map(reads_data, places)) else _unwrapped(places)
+        if not any(map(reads_data, places)):
+            parted = self._parted(memory, places, shape, address.shape, mask, active, other)
+            if parted is not None:
+                return parted
+        known: tuple[Index, ...] = ()
+        if not any(map(reads_data, places)):
+            plain, bounds = _unwrapped(places)
+            if bounds and all(digits_of(place, sizes) is not None for place in plain):
+                places, known = plain, bounds
         if known:  # what is read behind the end is read again from the start, which nothing is said of here
             found = self._loaded(memory, places, shape, address.shape, mask, reached, active, other)
             condition = self._w.truth(Truth(known, address.shape))
             anything = self._w.unspecified(self._w.union(found, condition), address.shape, self._w.dtype(found))
             return self._w.select(condition, found, anything)
         return self._loaded(memory, places, shape, address.shape, mask, reached, active, other)
+
+    def _parted(
+        self,
+        memory: Memory,
+        places: Sequence[Index],
+        shape: Sequence[Dim],
+        block: Shape,
+        mask: Truth,
+        active: Sequence[Index],
+        other: Data | None,
+    ) -> Data | None:
+        """As :meth:`load`, where places are affine in digits of flat numbers; None elsewhere."""
+        sizes, given = self._variables(block), (*active, *mask.parts)
+        parts = parts_of(self._w, self._ranges, places, given, sizes)
+        if parts is None:
+            return None
+        always = mask.data is None and self._ranges.holds(sizes, active, mask.parts)
+        uniform = None if other is None else self._w.b.uniform(other.position)
+        with parts.counted():
+            own = self._variables(parts.block(block))
+            digits = [digits_of(parts.index(place), own) for place in places]
+            if any(d is None for d in digits) or _repeats(digits):
+                return None
+            tensor = memory.position if shape == memory.sizes else rb.reshape(self._w.b, memory.position, shape)
+            filling = 0 if uniform is None else uniform
+            kept = [d for d in digits if d is not None]
+            found = self._views.block(tensor, kept, shape, parts.block(block), filling)
+            found = parts.joined(found, block, filling)
+        if always:
+            return found
+        default = self._w.unspecified(found.axes, block, self._w.dtype(found)) if other is None else other
+        return self._w.select(self._w.truth(mask), found, default)
 
     def _settled(self, address: Address, given: Sequence[Index], sizes: Mapping[str, Dim]) -> Address:
         """The address with choices made that are decided wherever it is used."""
@@ -287,13 +328,20 @@ class Accesses:
         address = self._settled(address, given, sizes)
         shape, places = self._places(memory, address, given, sizes)
         memory.stores.append(self._access(places, given, sizes, shape))
-        digits = [self._digits(place, sizes, given) for place in places]
+        digits = [self._digits(self._of_first_lanes(place, sizes, given), sizes, given) for place in places]
         old = memory.position if shape == memory.sizes else rb.reshape(self._w.b, memory.position, shape)
         inside = self._inside(places, shape)
         if any(map(reads_data, places)):
             new = self._store_rows(old, shape, places, digits, value, replace(mask, parts=given), inside)
         else:
-            new = self._store_digits(old, shape, digits, value, replace(mask, parts=given), inside)
+            parts = None
+            if any(d is None for d in digits):
+                parts = parts_of(self._w, self._ranges, places, given, sizes)
+            whole = replace(mask, parts=given)
+            if parts is None:
+                new = self._store_digits(old, shape, digits, value, whole, inside)
+            else:
+                new = self._store_parted(old, shape, places, value, whole, parts)
         memory.position = rb.reshape(self._w.b, new, memory.sizes)
 
     def _store_digits(
@@ -316,6 +364,21 @@ class Accesses:
             return new
         written = self._views.tensor(self._w.truth(mask), digits, shape)
         return self._w.b.add(ops.Select(), written, new, old)
+
+    def _store_parted(
+        self, old: int, shape: Sequence[Dim], places: Sequence[Index], value: Data, mask: Truth, parts: Parts
+    ) -> int:
+        """As :meth:`_store_digits`, at places that are affine in digits of flat numbers."""
+        with parts.counted():
+            block = parts.block(value.shape)
+            sizes = self._variables(block)
+            own = [parts.index(place) for place in places]
+            digits = [digits_of(place, sizes) for place in own]
+            given = [*map(parts.index, mask.parts), *parts.reached()]
+            kept = tuple(part for part in given if not self._ranges.implies(sizes, (), part))
+            data = None if mask.data is None else parts.split(mask.data)
+            where = Truth(kept, block, data)
+            return self._store_digits(old, shape, digits, parts.split(value), where, self._inside(own, shape))
 
     def _store_rows(
         self,
@@ -386,6 +449,12 @@ class Accesses:
 
         return digits_of(place, sizes, below)
 
+    def _of_first_lanes(self, place: Index, sizes: Mapping[str, Dim], given: Sequence[Index]) -> Index:
+        """A place that is written, without lanes of which a mask leaves the first one alone."""
+        names = {name for name in variables(place) if name.startswith("lane")}
+        alone = {n: Index(0) for n in names if self._ranges.implies(sizes, given, variable(n) * -1)}
+        return substitute(place, alone)
+
     def _read(self, places: Sequence[Index]) -> tuple[tuple[str, tuple[str, ...]], ...]:
         names = dict.fromkeys(n for place in places for n in variables(place) if n.startswith(DATA))
         return tuple((name, self._w.read(name).axes) for name in names)
@@ -430,8 +499,10 @@ class Accesses:
         for name in depends:
             if name in self._w.axes and name not in names and self._w.axes[name] != 1:
                 raise UnsupportedOperator(f"several instances along {name} write to one place, so their order decides")
+        sizes = self._variables(value.shape)
         for k, size in enumerate(value.shape):
-            if size != 1 and lane(k) not in names:
+            is_first = self._ranges.implies(sizes, mask.parts, variable(lane(k)) * -1)
+            if size != 1 and lane(k) not in names and not is_first:
                 raise UnsupportedOperator(f"several lanes along axis {k} of a block write to one place")
 
     def _covers(self, places: Sequence[Place], sizes: Sequence[Dim]) -> bool:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rewright import ops
+from rewright.frontends.triton.meaning.combiners import kind_of
 from rewright.frontends.triton.meaning.firsts import first_place
 from rewright.frontends.triton.meaning.indices import DATA, lane, moved_lanes, substitute, variables
 from rewright.frontends.triton.meaning.integers import DTYPES
@@ -144,7 +145,7 @@ def reduced(reader: Reader, op: Operation) -> Value | tuple[Value, ...]:
     """A block folded along an axis by a combiner that is one operation, or finds the first largest or least."""
     if len(op.operands) > 1:
         return first_place(reader, op, reader.operands(op))
-    (value,), axis, kind = _folded_operands(reader, op), int(op.attributes["axis"]), _combiner(op)
+    (value,), axis, kind = _folded_operands(reader, op), int(op.attributes["axis"]), _combiner(reader, op)
     data = reader.writer.data(value)
     position = _folded(reader, kind, data.position, len(data.axes) + axis)
     shape = (*data.shape[:axis], *data.shape[axis + 1 :])
@@ -166,7 +167,7 @@ def _folded(reader: Reader, kind: ReductionKind, position: int, axis: int) -> in
 @MEANINGS.enter("tt.scan")
 def scanned(reader: Reader, op: Operation) -> Value:
     """For each element along an axis the fold up to it, or from it on."""
-    (value,), axis, kind = _folded_operands(reader, op), int(op.attributes["axis"]), _combiner(op)
+    (value,), axis, kind = _folded_operands(reader, op), int(op.attributes["axis"]), _combiner(reader, op)
     data, b = reader.writer.data(value), reader.writer.b
     shape, place = b.type(data.position).shape, len(data.axes) + axis
     before = (data.shape[axis] - 1, 0) if op.attributes.get("reverse") != "true" else (0, data.shape[axis] - 1)
@@ -182,14 +183,14 @@ def _folded_operands(reader: Reader, op: Operation) -> tuple[Value]:
     return (values[0],)
 
 
-def _combiner(op: Operation) -> ReductionKind:
-    """The kind of a fold whose combiner is one operation on the two that it is given."""
+def _combiner(reader: Reader, op: Operation) -> ReductionKind:
+    """The kind of a fold whose combiner is one operation on the two that it is given, or is proved to be one."""
     body = op.regions[0]
     first = body.operations[0]
     names = {name for name, _ in body.arguments}
     is_one = len(body.operations) == 2 and set(first.operands) == names and body.operations[1].operands == first.results
-    kind = _COMBINERS.get(first.name)
-    if not is_one or kind is None:
+    kind = _COMBINERS.get(first.name) if is_one else kind_of(reader, op)
+    if kind is None:
         raise UnsupportedOperator("a fold whose combiner is no sum, product, maximum or minimum is not read")
     return kind
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from rewright import ops
 from rewright.frontends.triton.meaning.integers import DTYPES, on_data
+from rewright.frontends.triton.meaning.selections import selected
 from rewright.frontends.triton.meaning.table import MEANINGS
 from rewright.frontends.triton.meaning.values import Address, Choice, Data, Truth, Value, Whole
 from rewright.frontends.triton.text import Kind, Operation
@@ -191,7 +192,8 @@ def choice(reader: Reader, op: Operation) -> Value:
             return yes if decided else no
     if isinstance(yes, Address) or isinstance(no, Address):
         raise UnsupportedOperator("a choice among pointers is not read")
-    whole = on_data(reader, ops.Select(), *reader.spread_condition(condition, yes), no)
+    spread, _ = reader.spread_condition(condition, yes)
+    whole = selected(reader.writer, spread, reader.writer.data(yes), reader.writer.data(no))
     if isinstance(condition, Truth) and condition.data is None and isinstance(yes, Whole) and isinstance(no, Whole):
         chosen = reader.writer.chosen(whole, Choice(condition.parts, yes.index, no.index))
         return Whole(chosen, whole.shape, yes.dtype)

@@ -30,7 +30,7 @@ class Instances:
     def __init__(self, grid: Sequence[Dim], names: Sequence[str]) -> None:
         self._grid = grid
         self._tables: dict[str, Numbers] = {}
-        self._names = names
+        self.names = names
 
     def _start(self) -> bool:
         """Whether the grid is one of numbers, and not too large."""
@@ -39,7 +39,7 @@ class Instances:
             return False
         if not self._tables:
             places = np.indices(sizes, dtype=np.int64)
-            self._tables = {name: cast("Numbers", places[n]).reshape(-1) for n, name in enumerate(self._names)}
+            self._tables = {name: cast("Numbers", places[n]).reshape(-1) for n, name in enumerate(self.names)}
         return True
 
     def values(self, index: Index) -> Numbers | None:

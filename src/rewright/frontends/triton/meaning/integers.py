@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import reduce
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from rewright import ops
 from rewright.frontends.triton.meaning.indices import multiply, variables
-from rewright.frontends.triton.meaning.instances import INSTANCE, computed
+from rewright.frontends.triton.meaning.instances import INSTANCE, Numbers, computed
 from rewright.frontends.triton.meaning.table import MEANINGS
 from rewright.frontends.triton.meaning.values import Data, Least, Truth, Value, Whole
 from rewright.frontends.triton.text import Operation
@@ -15,7 +18,7 @@ from rewright.ir.dims import Dim, at_most, ceil_quotient
 from rewright.ir.errors import UnsupportedOperator
 from rewright.ir.operator import Operator
 from rewright.ir.types import DType
-from rewright.terms.index import Index, Quotient, quotient, remainder
+from rewright.terms.index import Index, Quotient, Variable, quotient, remainder
 
 if TYPE_CHECKING:
     from rewright.frontends.triton.meaning.reader import Reader
@@ -45,9 +48,10 @@ def _computed(reader: Reader, name: str, left: Value, right: Value) -> Value:
     if isinstance(left, Whole) and isinstance(right, Whole):
         found = _affine(reader, name, left.index, right.index)
         if found is not None:
-            joined = _of_instances(reader, name, left, right) if _mixes_instances(found) else None
+            is_joined = _mixes_instances(found) or _falls(reader, found)
+            joined = _of_instances(reader, name, left, right) if is_joined else None
             return reader.fitting(joined or replace(left, index=found))
-    least = _least(name, left, right)
+    least = _least(reader, name, left, right)
     if least is not None:
         return least
     tables = _tabled(reader, left), _tabled(reader, right)
@@ -75,31 +79,84 @@ def _mixes_instances(index: Index) -> bool:
     return len(names) > 1 and any(name.startswith(INSTANCE) for name in names)
 
 
+def _falls(reader: Reader, index: Index) -> bool:
+    """Whether an index counts instances from the last one on: ``blocks - 1 - program``."""
+    atom, coefficient = index.terms[0] if len(index.terms) == 1 else (None, 0)
+    if not isinstance(atom, Variable) or coefficient != -1 or atom.name not in reader.instances.names:
+        return False
+    return index.constant == reader.sizes[atom.name] - 1
+
+
 def _of_instances(reader: Reader, name: str, left: Value, right: Value) -> Whole | None:
     """A scalar that the numbers of instances decide, by a table of them; None for other values."""
-    if left.shape or not isinstance(left, Whole) or not isinstance(right, Whole):
+    if left.shape or not isinstance(left, Whole | Least) or not isinstance(right, Whole | Least):
         return None
-    one, other = reader.instances.values(left.index), reader.instances.values(right.index)
+    one, other = _numbers(reader, left), _numbers(reader, right)
     found = None if one is None or other is None else computed(name, one, other)
     if found is None:
         return None
     index, variable, size = reader.instances.named(found)
     reader.sizes.setdefault(variable, size)
-    return replace(left, index=index)
+    return Whole(index, (), left.dtype)
 
 
-def _least(name: str, left: Value, right: Value) -> Least | None:
-    """A least of scalars, moved by a scalar where it is one; None for other values."""
+def _numbers(reader: Reader, value: Whole | Least) -> Numbers | None:
+    """A scalar in all instances; None where it is made of anything else."""
+    found = [reader.instances.values(part) for part in _parts(value)]
+    known = [numbers for numbers in found if numbers is not None]
+    if len(known) < len(found):
+        return None
+    least = reduce(np.minimum, known)
+    return -least if _is_negated(value) else least
+
+
+def _least(reader: Reader, name: str, left: Value, right: Value) -> Whole | Least | None:
+    """A least of scalars, moved by a scalar or negated where it is one; None for other values."""
     if left.shape or right.shape or not isinstance(left, Whole | Least) or not isinstance(right, Whole | Least):
         return None
-    one, other = (v.parts if isinstance(v, Least) else (v.index,) for v in (left, right))
+    if name in ("minsi", "maxsi") and isinstance(left, Whole) and isinstance(right, Least):
+        left, right = right, left
     if name == "minsi":
-        return Least(tuple(dict.fromkeys((*one, *other))), left.dtype)
-    if name == "addi" and 1 in (len(one), len(other)):
-        return Least(tuple(a + b for a in one for b in other), left.dtype)
-    if name == "subi" and len(other) == 1:
-        return Least(tuple(a - other[0] for a in one), left.dtype)
-    return None
+        return None if _is_negated(left, right) else _pruned(reader, (*_parts(left), *_parts(right)), left)
+    if name == "maxsi" and isinstance(left, Least) and isinstance(right, Whole) and not left.is_negated:
+        return left if all(reader.implies(part - right.index) for part in left.parts) else None
+    if name == "muli":
+        times = [v.index.as_size() for v in (left, right) if isinstance(v, Whole)]
+        one = left if isinstance(left, Least) else right
+        return replace(one, is_negated=not one.is_negated) if times == [-1] and isinstance(one, Least) else None
+    if name == "subi" and isinstance(right, Least):
+        name, right = "addi", replace(right, is_negated=not right.is_negated)
+    elif name == "subi" and isinstance(right, Whole):
+        name, right = "addi", replace(right, index=right.index * -1)
+    return _moved(left, right) if name == "addi" else None
+
+
+def _parts(value: Whole | Least) -> tuple[Index, ...]:
+    return value.parts if isinstance(value, Least) else (value.index,)
+
+
+def _is_negated(*values: Whole | Least) -> bool:
+    return any(isinstance(value, Least) and value.is_negated for value in values)
+
+
+def _moved(left: Whole | Least, right: Whole | Least) -> Least | None:
+    """The sum of two leasts, or of one and a scalar; a negated one takes a scalar alone."""
+    if not _is_negated(left, right):
+        both = len(_parts(left)) > 1 and len(_parts(right)) > 1
+        return None if both else Least(tuple(a + b for a in _parts(left) for b in _parts(right)), left.dtype)
+    one, other = (left, right) if isinstance(left, Least) else (right, left)
+    if not isinstance(one, Least) or not isinstance(other, Whole):
+        return None
+    return replace(one, parts=tuple(part - other.index for part in one.parts))
+
+
+def _pruned(reader: Reader, parts: tuple[Index, ...], like: Whole | Least) -> Whole | Least:
+    """The least of several integers, without those that another one is never above."""
+    kept = list(dict.fromkeys(parts))
+    for part in list(kept):
+        if any(other is not part and reader.implies(part - other) for other in kept):
+            kept.remove(part)
+    return Whole(kept[0], (), like.dtype) if len(kept) == 1 else Least(tuple(kept), like.dtype)
 
 
 def on_data(reader: Reader, op: Operator, *values: Value) -> Data:
@@ -130,7 +187,8 @@ def division(reader: Reader, op: Operation) -> Value:
     parted = _parted(reader, name, left, right)
     if parted is not None:
         return parted
-    if name in ("divsi", "remsi") and isinstance(left, Whole) and left.index.as_size() is None:
+    are_leasts = isinstance(right, Least) and not _is_negated(right)
+    if name in ("divsi", "remsi") and isinstance(left, Whole) and (left.index.as_size() is None or are_leasts):
         found = _of_instances(reader, name, left, right)
         if found is not None:
             return found
@@ -142,11 +200,16 @@ def division(reader: Reader, op: Operation) -> Value:
             if not name.startswith("rem"):
                 return replace(left, index=_floor(left.index, size))
             return replace(left, index=remainder(left.index, size))
-    if isinstance(left, Least) and isinstance(right, Whole) and name in ("divsi", "ceildivsi", "floordivsi"):
+    if (
+        isinstance(left, Least)
+        and not left.is_negated
+        and isinstance(right, Whole)
+        and name in ("divsi", "ceildivsi", "floordivsi")
+    ):
         size = right.index.as_size()
         if isinstance(size, int) and size >= 1 and all(reader.implies(part) for part in left.parts):
             up = size - 1 if name == "ceildivsi" else 0
-            return replace(left, parts=tuple(_floor(part + up, size) for part in left.parts))
+            return _pruned(reader, tuple(_floor(part + up, size) for part in left.parts), left)
     if name not in ("divsi", "remsi"):
         raise UnsupportedOperator(f"{op.name} of numbers that may be negative, or by what is no size, is not read")
     return on_data(reader, _DATA[name](), left, right)
@@ -228,12 +291,17 @@ def comparison(reader: Reader, op: Operation) -> Value:
         parts = _inequalities(direction, left.index, right.index)
         if parts is not None:
             return Truth(tuple(p for p in parts if not reader.implies(p)), left.shape)
-    if isinstance(left, Whole) and isinstance(right, Least) and op.words[0] in ("slt", "sle"):
+    if isinstance(left, Whole) and isinstance(right, Least) and _is_below(op.words[0], right):
         return Truth(tuple(p for r in right.parts for p in _inequalities(direction, left.index, r) or ()), left.shape)
     if op.words[0].startswith("u"):
         raise UnsupportedOperator("an unsigned comparison of data is not read")
     found = on_data(reader, ops.Compare(_DIRECTIONS[direction]), left, right)  # pyright: ignore[reportArgumentType]
     return Truth((), found.shape, found)
+
+
+def _is_below(word: str, bound: Least) -> bool:
+    """Whether a comparison asks whether a number is below all of several."""
+    return word in ("slt", "sle") and not bound.is_negated
 
 
 def _inequalities(direction: str, left: Index, right: Index) -> tuple[Index, ...] | None:

@@ -58,6 +58,8 @@ def looped(reader: Reader, op: Operation) -> tuple[Value, ...]:
     low, high, step, *start = reader.operands(op)
     if not (isinstance(low, Whole) and isinstance(high, Whole | Least) and isinstance(step, Whole)):
         raise UnsupportedOperator("a loop whose bounds are computed from data is not read")
+    if isinstance(high, Least) and high.is_negated:
+        raise UnsupportedOperator("a loop whose end is the largest of several numbers is not read")
     ends = high.parts if isinstance(high, Least) else (high.index,)
     if all(reads_data(end - low.index) for end in ends):
         probe = _Count(low.index, _step(step.index), ends, _UNBOUNDED, False)

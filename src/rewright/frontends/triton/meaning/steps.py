@@ -155,7 +155,7 @@ def _identity(graph: Graph, own: int, old: int, new: int, end: int) -> Claim | N
     kind = graph.nodes[old].type
     if graph.nodes[new].type != kind:
         return None
-    left, right = (_Copy(graph, moving, kind) for _ in range(2))
+    left, right = (Copied(graph, moving, kind) for _ in range(2))
     addend = left.of(end, {own: None, old: "a", new: "a"}, "earlier")
     left.builder.output("0", left.of(end, {own: addend, old: "a", new: "b"}, "now"))
     both = [right.of(end, {own: None, old: "b", new: "b"}, when) for when in ("earlier", "now")]
@@ -167,7 +167,7 @@ def _identity(graph: Graph, own: int, old: int, new: int, end: int) -> Claim | N
     return Claim(left.builder.build(), right.builder.build())
 
 
-class _Copy:
+class Copied:
     """Parts of a graph copied with some nodes replaced; what does not move in the loop is an input."""
 
     def __init__(self, graph: Graph, moving: set[int], kind: TensorType) -> None:

@@ -14,6 +14,7 @@ from rewright.frontends.triton.text import Operation
 from rewright.ir.errors import UnsupportedOperator
 from rewright.ir.types import DType
 from rewright.ops.base import ReductionKind
+from rewright.ops.reference import building as rb
 
 if TYPE_CHECKING:
     from rewright.frontends.triton.meaning.reader import Reader
@@ -57,8 +58,8 @@ def load_from(reader: Reader, address: Address, mask: Truth, other: Data | None,
     """What lies at a block of places, of elements of some type; ``other`` where a mask is false."""
     if reader.is_trial:
         reader.touched.append(address)
-        dtype = reader.writer.b.type(reader.memories[address.argument].position).dtype
-        return reader.writer.constant(0, address.shape, dtype)
+        dtype = DTYPES.get(element, reader.writer.b.type(reader.memories[address.argument].position).dtype)
+        return reader.writer.constant(rb.cast(0, dtype), address.shape, dtype)
     known = reader.access.known(address, mask, reader.active)
     dtype = DTYPES.get(element)
     if known is not None and dtype in (DType.I32, DType.I64):
@@ -102,6 +103,8 @@ def store_to(reader: Reader, address: Address, value: Value, mask: Truth, dtype:
     if address.data is not None:
         raise UnsupportedOperator("a store to places that are computed from data is not read")
     data = reader.writer.convert(reader.writer.data(value), dtype)
+    if reader.writer.b.type(reader.memories[address.argument].position).dtype is DType.BOOL is not dtype:  # as a byte
+        data = reader.writer.apply(ops.Compare("NE"), data, reader.writer.constant(0, data.shape, dtype))
     reader.access.store(address, data, _guarded(reader, mask), reader.active)
 
 

@@ -34,11 +34,12 @@ class Whole:
 
 @dataclass(frozen=True, slots=True)
 class Least:
-    """The least of several integers, such as where a loop ends."""
+    """The least of several integers, such as where a loop ends, or minus that."""
 
     parts: tuple[Index, ...]
     dtype: DType
     shape: Shape = ()
+    is_negated: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -111,7 +111,8 @@ class Writer:
             return self.number(value.index, value.shape, value.dtype)
         if isinstance(value, Least):
             numbers = [self.number(part, value.shape, value.dtype) for part in value.parts]
-            return reduce(partial(self.apply, ops.Minimum()), numbers)
+            least = reduce(partial(self.apply, ops.Minimum()), numbers)
+            return self.apply(ops.Negate(), least) if value.is_negated else least
         if isinstance(value, Truth):
             return self.truth(value)
         raise UnsupportedOperator("a pointer is used as a number")

@@ -1,0 +1,42 @@
+"""``python -m bench.kernel.own [NAME ...]``: the Triton kernels that optimize prints, against the program."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from importlib import metadata
+
+import rewright as rw
+from bench.kernel.rows import normal
+from rewright.ir.errors import RewrightError
+from rewright.optimize.kernel import Kernel
+from rewright.optimize.running.printed import prove_printed
+from rewright.optimize.running.triton_tuning import Tiles, small_tiles
+from tests.optimize.programs import PROGRAMS
+
+
+def verdict(name: str, tiles: Callable[[Kernel], Tiles] | None) -> str:
+    """What the table says of a program with some tiles."""
+    program, args = PROGRAMS[name]()
+    try:
+        found = prove_printed(program, args, tiles=tiles, budget=10)
+    except RewrightError as error:
+        return f"error: {str(error)[:70]}"
+    return found.status if found.status == "proved" else f"{found.status}: {found.reason[:70]}"
+
+
+def main() -> int:
+    rw.kernel(lambda x: x, lambda x: x, (normal(1),))  # what is imported once
+    print(f"triton {metadata.version('triton')}\n")
+    print("| program | a GPU's first tiles | small tiles | seconds of CPU |\n|---|---|---|---|")
+    for name in PROGRAMS:
+        if not sys.argv[1:] or name in sys.argv[1:]:
+            started = time.process_time()
+            found = [verdict(name, tiles) for tiles in (None, small_tiles)]
+            print(f"| {name} | {' | '.join(found)} | {time.process_time() - started:.1f} |", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
