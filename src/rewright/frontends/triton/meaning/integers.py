@@ -51,26 +51,8 @@ def _computed(reader: Reader, name: str, left: Value, right: Value) -> Value:
             is_joined = _mixes_instances(found) or _falls(reader, found)
             joined = _of_instances(reader, name, left, right) if is_joined else None
             return reader.fitting(joined or replace(left, index=found))
-    least = _least(reader, name, left, right)
-    if least is not None:
-        return least
-    tables = _tabled(reader, left), _tabled(reader, right)
-    if tables != (left, right):
-        return _computed(reader, name, *tables)
-    return _of_instances(reader, name, left, right) or on_data(reader, _DATA[name](), left, right)
-
-
-def _tabled(reader: Reader, value: Value) -> Value:
-    """The least of several numbers of an instance as one number of it, by a table; other values as they are."""
-    if not isinstance(value, Least):
-        return value
-    total: Whole | None = None
-    for part in value.parts:
-        one = Whole(part, value.shape, value.dtype)
-        total = one if total is None else _of_instances(reader, "minsi", total, one)
-        if total is None:
-            return value
-    return total or value
+    least = _least(reader, name, left, right) or _of_instances(reader, name, left, right)
+    return on_data(reader, _DATA[name](), left, right) if least is None else least
 
 
 def _mixes_instances(index: Index) -> bool:
@@ -183,7 +165,6 @@ def division(reader: Reader, op: Operation) -> Value:
     """Quotients and remainders; of what is not negative, by a size, all roundings are floors."""
     name = op.name.removeprefix("arith.")
     left, right = reader.operands(op)
-    right = _tabled(reader, right)
     parted = _parted(reader, name, left, right)
     if parted is not None:
         return parted
