@@ -14,7 +14,7 @@ from rewright.kernel.short_folds import written_out
 from rewright.refine.alarm import PREFIX
 from rewright.refine.verdict import Evidence
 
-_SECONDS, _FORMS = 60.0, 20.0
+_SECONDS, _FORMS = 60.0, 30.0
 """How long proofs are looked for, and normal forms are computed, where nobody says."""
 _MOST_OUTPUTS = 16
 _WRITTEN_OUT = "short folds of the reference are written out in the certificate"

@@ -219,12 +219,19 @@ def _judge(verdict: Equivalence, run: Run | None, left: Graph, right: Graph) -> 
         return replace(found, assumptions=(*found.assumptions, text), evidence=evidence)
     found = replace(found, runs=run.runs)
     if run.outcome in _WRONG:
-        if found.status == "proved":
+        if found.status == "proved" and not run.has_others:
             reason = f"alarm: the kernel was proved, and {run.text}; this is a fault of Rewright, please report it"
             return replace(found, status="unknown", evidence=Evidence.TESTED, reason=reason, certify=None)
-        mine = _finding(run, right)
+        mine, reason = _finding(run, right), run.text
+        if found.status == "proved":
+            reason = f"{reason}: over real numbers both are equal, and floats overflow or are no numbers"
         return replace(
-            found, status="refuted", evidence=Evidence.TESTED, reason=run.text, findings=(mine, *found.findings)
+            found,
+            status="refuted",
+            evidence=Evidence.TESTED,
+            reason=reason,
+            findings=(mine, *found.findings),
+            certify=None,
         )
     if run.outcome != "agrees" and found.status == "proved":
         reason = f"proved as it was read; {_seen(run)}, and what no run confirms is no proof"
