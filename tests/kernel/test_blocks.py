@@ -84,6 +84,7 @@ def test_the_right_kernel_is_proved_and_the_wrong_one_is_not(name: str) -> None:
 def test_a_written_decimal_and_a_count_are_assumptions() -> None:
     found = rw.kernel(slope, blocks.gradient, (normal(6, 20), LABELS))
     assert any("its divisor is not zero" in text for text in found.assumptions)
+    assert str(found).startswith("proved by the prover of rules") and found.certificate is None
     found = rw.kernel(scaled, blocks.scaled, (normal(100),))
     assert any("differ by the rounding of single precision" in text for text in found.assumptions)
 
@@ -103,3 +104,8 @@ def test_lanes_of_one_instance_run_in_order_and_those_of_others_do_not() -> None
 def test_a_name_that_is_used_again_is_another_value() -> None:
     found = rw.kernel(lambda x: x.sum() + x.amax(1).sum(), blocks.beside, (normal(3, 16),))
     assert found.status == "proved", found.reason
+
+
+def test_a_kernel_that_overflows_where_its_reference_does_not_is_refuted() -> None:
+    found = rw.kernel(lambda x: torch.softmax(x, -1), blocks.naive, (normal(4, 20),))
+    assert found.status == "refuted" and "floats overflow" in found.reason

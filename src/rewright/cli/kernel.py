@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -32,6 +32,9 @@ def kernel(
     inductor: Annotated[
         bool, typer.Option("--inductor", help="The kernels that torch.compile generates for the reference, for CUDA.")
     ] = False,
+    printed: Annotated[
+        bool, typer.Option("--printed", help="The kernels that rewright optimize prints for the reference, for GPUs.")
+    ] = False,
     symbolic: Symbolic = None,
     budget: Annotated[float | None, typer.Option(metavar="SECONDS", help="Give up after this long.")] = None,
     certificate: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the proof to this .json.gz.")] = None,
@@ -53,20 +56,26 @@ def kernel(
     if certificate is not None:
         check_target(certificate)
         check_name(certificate)
-    if inductor is (launcher is not None):
-        raise RewrightError("name what launches kernels, or leave it out and give --inductor")
+    if [launcher is not None, inductor, printed].count(True) != 1:
+        raise RewrightError("name what launches kernels, or leave it out and give --inductor or --printed")
+    if printed and symbolic:
+        raise RewrightError("--printed kernels are for the sizes of the arguments; leave out --symbolic")
     outputs = Outputs(html, junit, sarif, summary)
     outputs.check()
     progress = Progress()
     function, args, kwargs = find_function(reference)()
-    mine = "inductor" if launcher is None else find_function(launcher)()[0]
+    mine: Any = "inductor" if launcher is None else find_function(launcher)()[0]
+    if printed:
+        from rewright.optimize.running.printed import printed as printed_for
+
+        mine = printed_for(function, args, kwargs)
     dynamic: Mapping[str, Mapping[int, str]] = parse_symbols(symbolic or [])
     from rewright.kernel.engine import kernel as run
 
     started = time.monotonic()
     with progress.phase("kernel", "reading launches, running and proving them"):
         verdict = run(function, mine, args, kwargs, dynamic=dynamic, budget=budget)
-    name = f"{launcher or 'Inductor'} is {reference}"
+    name = f"{launcher or ('what is printed' if printed else 'Inductor')} is {reference}"
     outputs.write([Claim(name, verdict, time.monotonic() - started)], name)
     written = save(verdict, certificate, progress) if certificate is not None else None
     if programs is not None and verdict.graphs is not None:

@@ -35,7 +35,7 @@ def by_normal_forms(left: Graph, right: Graph, verdict: Equivalence, seconds: fl
         except RewrightError:
             continue
         if outcome.status == "proved":
-            reason = "both programs have one normal form (by the prover of rules; there is no certificate)"
+            reason = "both programs have one normal form; there is no certificate"
             assumptions = tuple(dict.fromkeys((*verdict.assumptions, *assumed)))
             return replace(
                 verdict,

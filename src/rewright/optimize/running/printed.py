@@ -46,11 +46,26 @@ def prove_printed(
     Raises:
         RewrightError: where Triton is not installed, or the program cannot be captured or planned.
     """
+    launcher = printed(program, args, kwargs, plan=plan, tiles=tiles)
+    return prove_kernel(program, launcher, args, kwargs, budget=budget, explain=False)
+
+
+def printed(
+    program: Callable[..., Any],
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any] | None = None,
+    *,
+    plan: Plan | None = None,
+    tiles: Callable[[Kernel], Tiles] | None = None,
+) -> Callable[..., dict[str, torch.Tensor]]:
+    """A function of a program's arguments that launches what is printed for it; arguments as of :func:`prove_printed`.
+
+    Raises RewrightError where the program cannot be captured or planned.
+    """
     given = dict(kwargs or {})
     found = Planner(prepare_graph(capture(program, args, given, guards_queries=True))).plan() if plan is None else plan
     runner = _runner(found, tiles or _first)
-    launcher = launcher_of(program, args, given, tuple(found.graph.inputs), runner)
-    return prove_kernel(program, launcher, args, given, budget=budget, explain=False)
+    return launcher_of(program, args, given, tuple(found.graph.inputs), runner)
 
 
 def _first(kernel: Kernel) -> Tiles:
