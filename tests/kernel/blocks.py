@@ -128,6 +128,36 @@ def difference(x: Tensor, y: Tensor, factor: float = 1.0) -> Tensor:
 
 
 @triton.jit
+def gathered_kernel(grad, ids, out, width, OFF: tl.constexpr, BLOCK: tl.constexpr):
+    row, i = tl.program_id(0), tl.arange(0, BLOCK)
+    place = tl.load(ids + row) + OFF
+    value = tl.load(grad + row * width + i, mask=i < width, other=0.0)
+    tl.atomic_add(out + place * width + i, value, mask=i < width)
+
+
+def gathered(grad: Tensor, ids: Tensor, off: int = 0) -> Tensor:
+    """The gradient of a table that rows were looked up in, of which some are one."""
+    out = torch.zeros(10, grad.shape[1])
+    gathered_kernel[(grad.shape[0],)](grad, ids, out, grad.shape[1], off, triton.next_power_of_2(grad.shape[1]))
+    return out
+
+
+@triton.jit
+def tallied_kernel(x, ids, out, n, TIMES: tl.constexpr, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    place = tl.load(ids + i, mask=i < n, other=0)
+    value = tl.load(x + i, mask=i < n, other=0.0)
+    tl.atomic_add(out + place, value * TIMES, mask=i < n)
+
+
+def tallied(x: Tensor, ids: Tensor, times: int = 1) -> Tensor:
+    """The same of single elements, a place for each lane."""
+    out = torch.zeros(10)
+    tallied_kernel[(triton.cdiv(x.numel(), 16),)](x, ids, out, x.numel(), times, 16)
+    return out
+
+
+@triton.jit
 def naive_kernel(x, out, width, BLOCK: tl.constexpr):
     row, i = tl.program_id(0), tl.arange(0, BLOCK)
     block = tl.exp(tl.load(x + row * width + i, mask=i < width, other=float("-inf")))

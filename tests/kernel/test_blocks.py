@@ -17,6 +17,7 @@ from tests.kernel.blocks import any_kernel
 from tests.kernel.references import normal
 
 Tensor = torch.Tensor
+IDS = torch.tensor([3, 1, 3, 8, 0, 3])
 LABELS = torch.tensor([3, 19, 0, -100, 7, 11])
 
 

@@ -6,7 +6,6 @@ lies outside of the tensor is filled in, and has to be masked. A store is the wa
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -17,7 +16,16 @@ from rewright.frontends.triton.meaning.memory import Access, Memory
 from rewright.frontends.triton.meaning.parts import Parts, parts_of
 from rewright.frontends.triton.meaning.places import Digit, Place, by_axis, digits_of
 from rewright.frontends.triton.meaning.safety import Ranges
-from rewright.frontends.triton.meaning.scatters import marked, names_of, rows_of, scattered
+from rewright.frontends.triton.meaning.scatters import (
+    NEUTRAL,
+    accumulated,
+    accumulated_at_points,
+    has_lanes,
+    marked,
+    names_of,
+    rows_of,
+    scattered,
+)
 from rewright.frontends.triton.meaning.tables import affine_of, index_at
 from rewright.frontends.triton.meaning.values import Address, Data, Shape, Truth
 from rewright.frontends.triton.meaning.views import Views, lengths
@@ -411,24 +419,45 @@ class Accesses:
         address = self._settled(address, given, sizes)
         shape, places = self._places(memory, address, given, sizes)
         memory.stores.append(self._access(places, given, sizes, shape, kind))
-        digits = [d for d in (self._digits(place, sizes, given) for place in places) if d is not None]
-        if len(digits) < len(places) or _repeats(digits) or any(map(reads_data, places)):
-            raise UnsupportedOperator("accumulates at places that are no digits of its variables")
+        found = [self._digits(place, sizes, given) for place in places]
         if any(name.startswith(INSTANCE) for name in self._w.axes):
             raise UnsupportedOperator("accumulates in instances that are counted by other numbers than their ids")
-        neutral = {"sum": 0.0, "maximum": -math.inf, "minimum": math.inf}[kind]
+        neutral = NEUTRAL[kind]
         nothing = self._w.constant(rb.cast(neutral, self._w.dtype(value)), value.shape, self._w.dtype(value))
         axes = tuple(self._w.axes)  # all instances take part, whether what they add differs or not
         whole = Data(self._w.spread(value, axes), axes, value.shape)
         if given or mask.data is not None:
             whole = self._w.select(self._w.truth(replace(mask, parts=given)), whole, nothing)
-        names = {d.variable for p in digits for d in p.digits}
-        folded = self._folded(kind, whole, names)
         b = self._w.b
         old = memory.position if shape == memory.sizes else rb.reshape(b, memory.position, shape)
+        if any(map(reads_data, places)):
+            new = self._accumulated_rows(kind, old, shape, places, found, whole)
+            memory.position = rb.reshape(b, new, memory.sizes)
+            return
+        digits = [d for d in found if d is not None]
+        if len(digits) < len(places) or _repeats(digits):
+            raise UnsupportedOperator("accumulates at places that are no digits of its variables")
+        names = {d.variable for p in digits for d in p.digits}
+        folded = self._folded(kind, whole, names)
         new = self._views.tensor(folded, digits, shape, neutral)
         joined = {"sum": ops.Add, "maximum": ops.Maximum, "minimum": ops.Minimum}[kind]
         memory.position = rb.reshape(b, b.add(joined(), old, new), memory.sizes)
+
+    def _accumulated_rows(
+        self,
+        kind: ReductionKind,
+        old: int,
+        shape: Sequence[Dim],
+        places: Sequence[Index],
+        digits: Sequence[Place | None],
+        value: Data,
+    ) -> int:
+        self.notes[f"the rows that line {self._w.b.span.line} writes to are in bounds"] = None
+        if has_lanes(self._w, places):
+            return accumulated_at_points(self._w, old, places, value, kind)
+        rows = rows_of(self._w, places, digits)
+        folded = self._folded(kind, value, set(names_of(rows)))
+        return accumulated(self._w, self._views, old, shape, rows, folded, kind)
 
     def _folded(self, kind: ReductionKind, value: Data, names: set[str]) -> Data:
         """The fold over all variables but some; blocks keep an axis of one element."""

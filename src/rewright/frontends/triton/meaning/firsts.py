@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Literal
 
 from rewright import ops
+from rewright.frontends.triton.meaning.combiners import combined
 from rewright.frontends.triton.meaning.indices import lane
 from rewright.frontends.triton.meaning.values import Data, Value, Whole
 from rewright.frontends.triton.text import Operation
-from rewright.ir.errors import UnsupportedOperator
+from rewright.ir.errors import RewrightError, UnsupportedOperator
+from rewright.ir.graph import Graph, GraphBuilder
+from rewright.ir.operator import Operator
 from rewright.ir.types import DType
+from rewright.ops.functions.record import Direction
 from rewright.ops.reference import building as rb
+from rewright.terms.claim import Claim
 from rewright.terms.index import variable
+from rewright.terms.normal.prove import prove
 
 if TYPE_CHECKING:
     from rewright.frontends.triton.meaning.reader import Reader
@@ -22,7 +29,7 @@ def first_place(reader: Reader, op: Operation, values: tuple[Value, ...]) -> tup
 
     Raises UnsupportedOperator for other folds of several blocks.
     """
-    kind = _kind(op)
+    kind = _kind(reader, op)
     axis = int(op.attributes["axis"])
     if kind is None or len(values) != 2 or not _counts(values[1], axis):
         raise UnsupportedOperator("a fold of several blocks at once is read where it finds the first largest or least")
@@ -62,31 +69,46 @@ def _without_filling(reader: Reader, position: int, axis: int, kind: str) -> int
     return node.operands[0] if is_filled else position
 
 
-def _kind(op: Operation) -> Literal["maximum", "minimum"] | None:
-    """What a combiner keeps of two pairs: the larger or lesser value, and of equal ones the earlier place."""
-    body = op.regions[0]
-    if len(body.arguments) != 4:
+_Kind = Literal["maximum", "minimum"]
+_KINDS: tuple[tuple[_Kind, Direction, Operator], ...] = (
+    ("maximum", "GT", ops.Maximum()),
+    ("minimum", "LT", ops.Minimum()),
+)
+
+
+def _kind(reader: Reader, op: Operation) -> _Kind | None:
+    """Whether a combiner is proved to keep the larger of two values, or the lesser, and of equal ones the first."""
+    if len(op.regions[0].arguments) != 4:
         return None
-    (value, _), (place, _), (other, _), (behind, _) = body.arguments
-    by_name = {name: step for step in body.operations for name in step.results}
-    end = body.operations[-1]
-    chosen = [by_name.get(name) for name in end.operands]
-    if len(chosen) != 2 or any(step is None or step.name != "arith.select" for step in chosen):
+    given, ends = combined(reader, op)
+    if any(end.axes or end.shape for end in ends):
         return None
-    first, second = (step.operands for step in chosen if step is not None)
-    if first[0] != second[0] or first[1:] != (value, other) or second[1:] != (place, behind):
-        return None
-    either = by_name.get(first[0])
-    if either is None or either.name != "arith.ori":
-        return None
-    parts = [by_name.get(name) for name in either.operands]
-    better = [s for s in parts if s is not None and s.name.startswith("arith.cmp") and s.operands == (value, other)]
-    ties = [s for s in parts if s is not None and s.name == "arith.andi"]
-    if len(better) != 1 or len(ties) != 1:
-        return None
-    same = [by_name.get(name) for name in ties[0].operands]
-    found = {(s.name, s.words[0], s.operands) for s in same if s is not None}
-    equal = {("arith.cmpf", "oeq", (value, other)), ("arith.cmpi", "eq", (value, other))}
-    if len(found) != 2 or not found & equal or ("arith.cmpi", "slt", (place, behind)) not in found:
-        return None
-    return {"ogt": "maximum", "sgt": "maximum", "olt": "minimum", "slt": "minimum"}.get(better[0].words[0])  # pyright: ignore[reportReturnType]
+    names = dict(zip((value.position for value in given), ("value", "place", "other", "behind"), strict=True))
+    left = _of_scalars(reader.writer.b.build(), [end.position for end in ends], names)
+    for kind, direction, extremum in _KINDS:
+        right = GraphBuilder("first")
+        a, i, b, j = (right.input(name, left.nodes[position].op) for name, position in left.inputs.items())
+        tie = right.add(ops.And(), rb.compare(right, "EQ", a, b), rb.compare(right, "LT", i, j))
+        is_first = right.add(ops.Or(), rb.compare(right, direction, a, b), tie)
+        right.output("0", right.add(extremum, a, b))
+        right.output("1", right.add(ops.Select(), is_first, i, j))
+        try:
+            if prove(Claim(left, right.build()), _SECONDS).status == "proved":
+                return kind
+        except RewrightError:
+            return None
+    return None
+
+
+def _of_scalars(graph: Graph, ends: Sequence[int], names: Mapping[int, str]) -> Graph:
+    """Some nodes as a program of scalars that are inputs."""
+    b = GraphBuilder("combiner")
+    places = {old: b.input(name, ops.Input(name, graph.nodes[old].type)) for old, name in names.items()}
+    for old in sorted(graph.ancestors(ends) - names.keys()):
+        places[old] = b.add(graph.nodes[old].op, *(places[p] for p in graph.nodes[old].operands))
+    for number, end in enumerate(ends):
+        b.output(str(number), places[end])
+    return b.build()
+
+
+_SECONDS = 5.0

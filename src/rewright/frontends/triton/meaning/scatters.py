@@ -6,6 +6,7 @@ to one row is an assumption, as it is one of ``cache[slots] = keys``.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -18,6 +19,7 @@ from rewright.frontends.triton.meaning.writer import Writer
 from rewright.ir.dims import Dim
 from rewright.ir.errors import UnsupportedOperator
 from rewright.ir.types import DType
+from rewright.ops.base import ReductionKind
 from rewright.ops.reference import building as rb
 from rewright.ops.reference.indexing import gather_points, scatter_points
 from rewright.terms.index import Index
@@ -39,6 +41,11 @@ class Rows:
     def axes(self) -> tuple[str, ...]:
         """Instances and iterations of which each writes a row of its own."""
         return tuple(dict.fromkeys(name for number in self.numbers for name in number.axes))
+
+
+def has_lanes(writer: Writer, places: Sequence[Index]) -> bool:
+    """Whether lanes have rows of their own, of which data says the number."""
+    return any(reads_data(place) and _has_lanes(writer, place) for place in places)
 
 
 def rows_of(writer: Writer, places: Sequence[Index], digits: Sequence[Place | None]) -> Rows:
@@ -117,6 +124,30 @@ def marked(
             found = own if found is None else b.add(ops.And(), found, own)
     assert found is not None
     return b.add(ops.Select(), found, spread(value), tensor)
+
+
+def accumulated(
+    writer: Writer, views: Views, tensor: int, shape: Sequence[Dim], rows: Rows, value: Data, kind: ReductionKind
+) -> int:
+    """The tensor with the elements of all instances folded into those rows; two instances may have one."""
+    leading = [Place(0, (Digit(name, writer.axes[name], 1),)) for name in rows.axes]
+    left = [size for axis, size in enumerate(shape) if axis not in rows.looked_up]
+    sizes = [*writer.sizes(rows.axes), *left]
+    updates = views.tensor(value, [*leading, *rows.places], sizes, NEUTRAL[kind])
+    columns = [writer.spread(number, rows.axes) for number in rows.numbers]
+    return scatter_points(writer.b, tensor, rows.looked_up, columns, updates, kind)  # pyright: ignore[reportArgumentType]
+
+
+def accumulated_at_points(
+    writer: Writer, tensor: int, places: Sequence[Index], value: Data, kind: ReductionKind
+) -> int:
+    """The same where each lane has a place of its own."""
+    numbers = [writer.number(place, value.shape, DType.I64) for place in places]
+    columns = [writer.spread(number, value.axes, value.shape) for number in numbers]
+    return scatter_points(writer.b, tensor, range(len(places)), columns, value.position, kind)  # pyright: ignore[reportArgumentType]
+
+
+NEUTRAL: dict[ReductionKind, float] = {"sum": 0.0, "maximum": -math.inf, "minimum": math.inf}
 
 
 def _first(writer: Writer, rows: Rows, condition: Data | None, column: int, axes: tuple[str, ...]) -> int:
