@@ -56,8 +56,22 @@ CASES: dict[str, tuple[Any, Any, tuple[Tensor, ...], dict[str, Any], Any]] = {
     ),
     "gradient": (slope, blocks.gradient, (normal(6, 20), LABELS), {}, any_kernel(blocks.gradient, less=0.9)),
     "ignored": (slope, blocks.gradient, (normal(6, 20), LABELS), {}, any_kernel(blocks.gradient, ignored=-1)),
+    "gathered": (
+        lambda g, ids: torch.zeros(10, g.shape[1]).index_add(0, ids, g),
+        blocks.gathered,
+        (normal(6, 20), IDS),
+        {},
+        any_kernel(blocks.gathered, off=1),
+    ),
+    "tallied": (
+        lambda x, ids: torch.zeros(10).index_add(0, ids, x),
+        blocks.tallied,
+        (normal(6), IDS),
+        {},
+        any_kernel(blocks.tallied, times=2),
+    ),
     "scaled": (
-        lambda x: x * 0.9 + 0.0025,
+        scaled,
         blocks.scaled,
         (normal(100),),
         {},
