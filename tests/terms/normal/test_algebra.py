@@ -200,6 +200,19 @@ def test_exponentials_and_roots() -> None:
         power(polynomial(0), -1)
 
 
+def test_what_a_sum_of_exponentials_is_scaled_by_leaves_its_logarithm() -> None:
+    """Whichever addend is pulled out in front, as a stable form of the sum does."""
+    x, y, z = symbol("x"), symbol("y"), symbol("z")
+    whole = logarithm(exponential(x) * 2 + exponential(y) + exponential(z))
+    for largest in (x, y, z):
+        scaled = exponential(x - largest) * 2 + exponential(y - largest) + exponential(z - largest)
+        assert logarithm(scaled) + largest == whole
+    assert logarithm(exponential(y - x) + 1) + x == logarithm(exponential(y) + exponential(x))
+    assert logarithm(exponential(y - x) + 1) - x != logarithm(exponential(y) + exponential(x))
+    assert logarithm(exponential(y - x) + 2) + x != logarithm(exponential(y) + exponential(x))
+    assert logarithm(exponential(x * -2) + exponential(x * -1)) == logarithm(exponential(x) + 1) - x * 2
+
+
 def test_a_power_that_reaches_one_is_written_out() -> None:
     """Also where nothing else is multiplied to it: an earlier prover had a short way that forgot to."""
     root = Polynomial({((Base(symbol("x") + 1), Fraction(1, 2)),): 1})
