@@ -398,7 +398,7 @@ class Accesses:
         mask: Truth,
         inside: Sequence[Index],
     ) -> int:
-        rows = rows_of(self._w, places, digits)
+        rows = rows_of(self._w, places, digits, value.shape)
         self._only_once(value, mask, set(names_of(rows)))
         apart = ", and no two are the same" if rows.others is None else ""
         self.notes[f"the rows that line {self._w.b.span.line} writes to are in bounds{apart}"] = None
@@ -455,7 +455,7 @@ class Accesses:
         self.notes[f"the rows that line {self._w.b.span.line} writes to are in bounds"] = None
         if has_lanes(self._w, places):
             return accumulated_at_points(self._w, old, places, value, kind)
-        rows = rows_of(self._w, places, digits)
+        rows = rows_of(self._w, places, digits, value.shape)
         folded = self._folded(kind, value, set(names_of(rows)))
         return accumulated(self._w, self._views, old, shape, rows, folded, kind)
 

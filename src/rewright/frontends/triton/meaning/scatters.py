@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from rewright import ops
-from rewright.frontends.triton.meaning.indices import DATA, reads_data, variables
+from rewright.frontends.triton.meaning.indices import DATA, lane, reads_data, variables
 from rewright.frontends.triton.meaning.places import Digit, Place
-from rewright.frontends.triton.meaning.values import Data, Truth
+from rewright.frontends.triton.meaning.values import Data, Shape, Truth
 from rewright.frontends.triton.meaning.views import Views, lengths
 from rewright.frontends.triton.meaning.writer import Writer
 from rewright.ir.dims import Dim
@@ -48,24 +48,28 @@ def has_lanes(writer: Writer, places: Sequence[Index]) -> bool:
     return any(reads_data(place) and _has_lanes(writer, place) for place in places)
 
 
-def rows_of(writer: Writer, places: Sequence[Index], digits: Sequence[Place | None]) -> Rows:
-    """The rows that places are in; raises UnsupportedOperator where lanes have rows of their own."""
+def rows_of(writer: Writer, places: Sequence[Index], digits: Sequence[Place | None], block: Shape) -> Rows:
+    """The rows that places are in.
+
+    Raises UnsupportedOperator where lanes have rows of their own, and no other axis tells these apart.
+    """
     read = tuple(axis for axis, place in enumerate(places) if reads_data(place))
     axes = {name for axis in read for name in _axes(writer, places[axis])}
     along = [axis for axis in range(len(places)) if axis not in read and set(variables(places[axis])) & axes]
-    looked_up = tuple(sorted((*read, *along)))
-    kept = [digits[axis] for axis in range(len(places)) if axis not in looked_up]
-    if any(_has_lanes(writer, places[axis]) for axis in looked_up) or any(place is None for place in kept):
-        raise UnsupportedOperator("writes to places that are no digits of its variables")
-    numbers = tuple(writer.number(places[axis], (), DType.I64) for axis in looked_up)
     own = [d.variable for axis in along for d in _digits(digits[axis])]
     left = [digits[axis] for axis in range(len(places)) if axis not in read]
     others = tuple(place for place in left if place is not None)
     are_apart = axes <= set(own) and _are_different(own) and len(others) == len(left)
+    looked_up = tuple(sorted((*read, *along)))
+    kept = [digits[axis] for axis in range(len(places)) if axis not in looked_up]
+    of_lanes = any(_has_lanes(writer, places[axis]) for axis in looked_up)
+    if (of_lanes and not are_apart) or any(place is None for place in kept):
+        raise UnsupportedOperator("writes to places that are no digits of its variables")
+    numbers = tuple(writer.number(places[axis], block if of_lanes else (), DType.I64) for axis in looked_up)
     whole = tuple(place for place in kept if place is not None)
     found = Rows(looked_up, numbers, whole, others if are_apart else None, read)
     names = [d.variable for place in found.places for d in place.digits]
-    if set(names) & set(found.axes) or not _are_different(names):
+    if set(names) & (set(found.axes) | axes) or not _are_different(names):
         raise UnsupportedOperator("writes to rows that instances share, at places that move with the instance")
     return found
 
@@ -179,9 +183,14 @@ def _narrowed(writer: Writer, data: Data) -> Data:
 
 
 def _axes(writer: Writer, index: Index) -> set[str]:
+    """The instances, iterations and lanes that an index depends on."""
     found: set[str] = set()
     for name in variables(index):
-        found |= set(writer.read(name).axes) if name.startswith(DATA) else {name}
+        if name.startswith(DATA):
+            data = writer.read(name)
+            found |= {*data.axes, *(lane(k) for k, size in enumerate(data.shape) if size != 1)}
+        else:
+            found.add(name)
     return found
 
 
@@ -195,4 +204,5 @@ def _are_whole(places: Sequence[Place], sizes: Sequence[Dim]) -> bool:
 
 def names_of(rows: Rows) -> Mapping[str, None]:
     """All variables that tell elements apart."""
-    return dict.fromkeys([*rows.axes, *(d.variable for place in rows.places for d in place.digits)])
+    places = (*rows.places, *(rows.others or ()))
+    return dict.fromkeys([*rows.axes, *(d.variable for place in places for d in place.digits)])
