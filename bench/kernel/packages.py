@@ -19,7 +19,7 @@ def line(row: Row) -> str:
     dynamic = {name: {0: symbol} for name, symbol in row.symbols.items()}
     started = time.process_time()
     try:
-        found = rw.kernel(row.reference, row.launcher, row.args, dynamic=dynamic or None, budget=60, explain=False)
+        found = rw.kernel(row.reference, row.launcher, row.args, dynamic=dynamic or None, budget=120, explain=False)
         status = found.status if found.status == "proved" else f"{found.status}: {found.reason[:90]}"
         runs = found.runs
     except RewrightError as error:
