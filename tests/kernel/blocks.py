@@ -158,6 +158,34 @@ def tallied(x: Tensor, ids: Tensor, times: int = 1) -> Tensor:
 
 
 @triton.jit
+def bytes_kernel(x, out, n, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(out + i, tl.load(x + i, mask=i < n, other=0).to(tl.int32), mask=i < n)
+
+
+def widened(x: Tensor) -> Tensor:
+    """Bytes without a sign as integers."""
+    out = torch.empty(x.numel(), dtype=torch.int32)
+    bytes_kernel[(1,)](x, out, x.numel(), 16)
+    return out
+
+
+@triton.jit
+def masked_kernel(x, out, n, WRONG: tl.constexpr, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    value = tl.load(x + i, mask=i < n, other=0.0)
+    kept = value / (value - value) if WRONG else value
+    tl.store(out + i, tl.where(value > 1, kept, float("-inf")), mask=i < n)
+
+
+def masked(x: Tensor, wrong: bool = False) -> Tensor:
+    """Elements above one, and minus infinity for the others."""
+    out = torch.empty_like(x)
+    masked_kernel[(1,)](x, out, x.numel(), wrong, 16)
+    return out
+
+
+@triton.jit
 def naive_kernel(x, out, width, BLOCK: tl.constexpr):
     row, i = tl.program_id(0), tl.arange(0, BLOCK)
     block = tl.exp(tl.load(x + row * width + i, mask=i < width, other=float("-inf")))

@@ -124,3 +124,18 @@ def test_a_name_that_is_used_again_is_another_value() -> None:
 def test_a_kernel_that_overflows_where_its_reference_does_not_is_refuted() -> None:
     found = rw.kernel(lambda x: torch.softmax(x, -1), blocks.naive, (normal(4, 20),))
     assert found.status == "refuted" and "floats overflow" in found.reason
+
+
+def test_bytes_without_a_sign_are_no_negative_numbers() -> None:
+    x = torch.tensor([1, 2, 3, 4], dtype=torch.uint8)
+    assert rw.kernel(lambda x: x.int(), blocks.widened, (x,)).status == "proved"
+    signed = rw.kernel(lambda x: torch.where(x > 127, x.int() - 256, x.int()), blocks.widened, (x,))
+    assert signed.status == "unknown"  # no input that was run has a large byte
+
+
+def test_infinities_that_are_meant_hide_no_others() -> None:
+    def reference(x: Tensor) -> Tensor:
+        return x.masked_fill(x <= 1, float("-inf"))
+
+    assert rw.kernel(reference, blocks.masked, (normal(12),)).status == "proved"
+    assert rw.kernel(reference, any_kernel(blocks.masked, wrong=True), (normal(12),)).status == "refuted"

@@ -168,7 +168,7 @@ def _noting(found: list[Generated]) -> Callable[[Any], Any]:
     """In the place of loading the module that was generated: note its source."""
 
     def compile_to_module(graph: Any) -> Any:
-        if any(not _is_small(value) for value in graph.constants.values()):
+        if graph.constants:
             raise CaptureError("a constant that Inductor computes is no number")
         code, _ = graph.codegen()
         known: Any = import_module("torch._guards").TracingContext.get().fw_metadata
@@ -176,10 +176,6 @@ def _noting(found: list[Generated]) -> Callable[[Any], Any]:
         return SimpleNamespace(call=_nothing, __file__="")
 
     return compile_to_module
-
-
-def _is_small(value: Any) -> bool:
-    return False
 
 
 def _nothing(*_: object) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rewright import ops
-from rewright.frontends.triton.meaning.integers import DTYPES, on_data
+from rewright.frontends.triton.meaning.integers import DTYPES, on_data, with_sign, without_sign
 from rewright.frontends.triton.meaning.selections import selected
 from rewright.frontends.triton.meaning.table import MEANINGS
 from rewright.frontends.triton.meaning.values import Address, Choice, Data, Truth, Value, Whole
@@ -209,7 +209,9 @@ def converted(reader: Reader, op: Operation) -> Value:
     element = op.given[0].element
     if element not in DTYPES:
         raise UnsupportedOperator(f"numbers of type {element} are not read")
-    return reader.writer.convert(reader.writer.data(value), DTYPES[element])
+    read = {"arith.uitofp": without_sign, "arith.sitofp": with_sign}.get(op.name)
+    number = reader.writer.data(value) if read is None else read(reader, value)
+    return reader.writer.convert(number, DTYPES[element])
 
 
 @MEANINGS.enter("arith.constant")

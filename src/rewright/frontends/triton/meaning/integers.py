@@ -18,6 +18,7 @@ from rewright.ir.dims import Dim, at_most, ceil_quotient
 from rewright.ir.errors import UnsupportedOperator
 from rewright.ir.operator import Operator
 from rewright.ir.types import DType
+from rewright.ops.functions.record import Direction
 from rewright.terms.index import Index, Quotient, Variable, quotient, remainder
 
 if TYPE_CHECKING:
@@ -41,7 +42,16 @@ _DIRECTIONS = {"eq": "EQ", "ne": "NE", "lt": "LT", "le": "LE", "gt": "GT", "ge":
 def arithmetic(reader: Reader, op: Operation) -> Value:
     """Sums, differences, products and the lesser or larger of two."""
     left, right = reader.operands(op)
+    if op.name.endswith("ui") and not (_has_no_sign(reader, left) and _has_no_sign(reader, right)):
+        raise UnsupportedOperator("compares numbers that may be negative as ones without a sign")
     return _computed(reader, op.name.removeprefix("arith.").replace("ui", "si"), left, right)
+
+
+def _has_no_sign(reader: Reader, value: Value) -> bool:
+    """Whether an integer is the same number with a sign and without."""
+    if isinstance(value, Whole):
+        return reader.implies(value.index)
+    return isinstance(value, Data) and reader.writer.dtype(value).is_unsigned
 
 
 def _computed(reader: Reader, name: str, left: Value, right: Value) -> Value:
@@ -309,7 +319,40 @@ def resized(reader: Reader, op: Operation) -> Value:
             return replace(value, dtype=dtype)
     if isinstance(value, Truth) and dtype is DType.BOOL:
         return value
-    return reader.writer.convert(reader.writer.data(value), dtype)
+    number = without_sign(reader, value) if op.name == "arith.extui" else with_sign(reader, value)
+    return reader.writer.convert(number, dtype)
 
 
 _LARGEST = {DType.I8: 127, DType.I16: (1 << 15) - 1}
+_BITS = {DType.I8: 8, DType.I16: 16, DType.I32: 32, DType.U8: 8}
+"""Integers whose bits may be read in two ways."""
+
+
+def without_sign(reader: Reader, value: Value) -> Data:
+    """Bits as a number that is not negative: of the byte -56 it is 200."""
+    data = reader.writer.data(value)
+    dtype = reader.writer.dtype(data)
+    if dtype.is_unsigned or dtype is DType.BOOL or (isinstance(value, Whole) and reader.implies(value.index)):
+        return data
+    if dtype not in _BITS:
+        raise UnsupportedOperator("takes an integer that may be negative for one without a sign")
+    return _moved_where(reader, data, "LT", 0, 1 << _BITS[dtype])
+
+
+def with_sign(reader: Reader, value: Value) -> Data:
+    """Bits as a number with a sign: of the byte 200 it is -56, and of what is true -1."""
+    data = reader.writer.data(value)
+    dtype = reader.writer.dtype(data)
+    if dtype is DType.BOOL:
+        return reader.writer.apply(ops.Negate(), reader.writer.convert(data, DType.I32))
+    if not dtype.is_unsigned:
+        return data
+    return _moved_where(reader, data, "GE", 1 << (_BITS[dtype] - 1), -(1 << _BITS[dtype]))
+
+
+def _moved_where(reader: Reader, data: Data, direction: Direction, bound: int, by: int) -> Data:
+    """Integers, in 64 bits, of which those beyond a bound are moved."""
+    writer, wide = reader.writer, reader.writer.convert(data, DType.I64)
+    last, steps = (writer.constant(number, data.shape, DType.I64) for number in (bound, by))
+    moved = writer.apply(ops.Add(), wide, steps)
+    return writer.select(writer.apply(ops.Compare(direction), wide, last), moved, wide)

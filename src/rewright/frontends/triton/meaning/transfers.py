@@ -69,7 +69,14 @@ def load_from(reader: Reader, address: Address, mask: Truth, other: Data | None,
     else:
         reached = mask
     load = reader.access.load if address.data is None else reader.access.look_up
+    kind = reader.writer.b.type(reader.memories[address.argument].position).dtype
+    if other is not None and kind.is_unsigned:
+        if not isinstance(filling := reader.writer.b.uniform(other.position), int) or filling < 0:
+            raise UnsupportedOperator("a load of integers without a sign, filled with what may be negative")
+        other = reader.writer.convert(other, kind)
     found = load(address, mask, reached, reader.active, other)
+    if kind.is_unsigned:  # whose bits are a number only to what uses them
+        return found
     if dtype is not None and dtype is not reader.writer.dtype(found):  # truth values are read as bytes
         found = reader.writer.convert(found, dtype)
     is_condition = dtype is DType.BOOL
@@ -102,8 +109,11 @@ def store_to(reader: Reader, address: Address, value: Value, mask: Truth, dtype:
         return
     if address.data is not None:
         raise UnsupportedOperator("a store to places that are computed from data is not read")
-    data = reader.writer.convert(reader.writer.data(value), dtype)
-    if reader.writer.b.type(reader.memories[address.argument].position).dtype is DType.BOOL is not dtype:  # as a byte
+    data, kind = reader.writer.data(value), reader.writer.b.type(reader.memories[address.argument].position).dtype
+    if kind.is_unsigned and reader.writer.dtype(data) is not kind:
+        raise UnsupportedOperator("a store of computed integers to memory of integers without a sign is not read")
+    data = data if kind.is_unsigned else reader.writer.convert(data, dtype)
+    if kind is DType.BOOL is not dtype:  # as a byte
         data = reader.writer.apply(ops.Compare("NE"), data, reader.writer.constant(0, data.shape, dtype))
     reader.access.store(address, data, _guarded(reader, mask), reader.active)
 
