@@ -72,7 +72,6 @@ def test_a_wrong_kernel_is_refuted(name: str, wrong: str, text: str) -> None:
         (wrong.prefix_reference, "prefix", (4, 64)),
         (wrong.one_more, "in_place", (64,)),
         (wrong.doubled, "again", (64,)),
-        (wrong.total, "unsaid", (50,)),
         (wrong.start_reference, "start", (50,)),
         (wrong.total, "filled", (50,)),
     ],
@@ -81,6 +80,37 @@ def test_what_a_careless_reading_would_prove(reference: Any, name: str, shape: t
     found = rw.kernel(reference, getattr(wrong, name), (normal(*shape),))
 
     assert found.status == "refuted", found.reason
+
+
+def test_what_a_masked_load_leaves_undefined_is_zero_by_assumption_alone() -> None:
+    found = rw.kernel(wrong.total, wrong.unsaid, (normal(50),))
+
+    assert found.status == "proved" and found.reason.endswith("if masked loads give zero where nothing else is said")
+    assert any("the language leaves open" in text for text in found.assumptions)
+
+
+def test_each_configuration_of_an_autotuner_is_checked() -> None:
+    found = rw.kernel(wrong.one_more, wrong.tuned, (normal(50),))
+
+    assert found.status == "refuted" and "with the configuration BLOCK=32" in found.reason, found.reason
+
+
+def test_arguments_are_told_apart_by_their_order_and_not_by_names_that_a_kernel_gives_them() -> None:
+    x, y = normal(50), normal(51)[1:]
+
+    assert rw.kernel(wrong.difference, wrong.exchanged, (x, y)).status == "proved"
+    assert rw.kernel(wrong.difference, wrong.exchanged, (x, y), {"swaps": False}).status == "refuted"
+
+
+def test_instances_along_a_short_axis_are_read_one_after_the_other() -> None:
+    x, y = normal(50), normal(51)[1:]
+
+    assert rw.kernel(wrong.stacked, wrong.chosen, (x, y)).status == "proved"
+    assert rw.kernel(wrong.stacked, wrong.chosen_in_one_place, (x, y)).status != "proved"
+
+
+def test_views_of_one_buffer_are_written() -> None:
+    assert rw.kernel(wrong.halves_reference, wrong.halves, (normal(6, 32),)).status == "proved"
 
 
 @pytest.mark.unaudited

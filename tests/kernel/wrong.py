@@ -183,3 +183,90 @@ class Cached:
             self._kept = torch.empty_like(x)
             one_more_kernel[(triton.cdiv(x.numel(), 16),)](x, self._kept, x.numel(), BLOCK=16)
         return self._kept
+
+
+@triton.autotune(configs=[triton.Config({"BLOCK": 64}), triton.Config({"BLOCK": 32})], key=["n"])
+@triton.jit
+def tuned_kernel(x, out, n, BLOCK: tl.constexpr):
+    """One block, whatever its size is."""
+    place = tl.arange(0, BLOCK)
+    tl.store(out + place, tl.load(x + place, mask=place < n) + 1, mask=place < n)
+
+
+def tuned(x: Tensor) -> Tensor:
+    out = torch.zeros_like(x)
+    tuned_kernel[(1,)](x, out, x.numel())
+    return out
+
+
+@triton.jit
+def exchanged_kernel(x, y, out, n, SWAPS: tl.constexpr, BLOCK: tl.constexpr):
+    """Gives its arguments each other's names."""
+    place = tl.arange(0, BLOCK)
+    if SWAPS:
+        other = x
+        x = y
+        y = other
+    inside = place < n
+    tl.store(out + place, tl.load(x + place, inside) - tl.load(y + place, inside), inside)
+
+
+def exchanged(x: Tensor, y: Tensor, swaps: bool = True) -> Tensor:
+    out = torch.empty_like(x)
+    exchanged_kernel[(1,)](x, y, out, x.numel(), swaps, BLOCK=64)
+    return out
+
+
+def difference(x: Tensor, y: Tensor, swaps: bool = True) -> Tensor:
+    return y - x
+
+
+@triton.jit
+def chosen_kernel(x, y, out, n, step, BLOCK: tl.constexpr):
+    """Reads one of two tensors by the number of the instance."""
+    which = tl.program_id(0)
+    if which == 0:
+        source = x
+    else:
+        source = y
+    place = tl.arange(0, BLOCK)
+    tl.store(out + which * step + place, tl.load(source + place, place < n), place < n)
+
+
+def chosen(x: Tensor, y: Tensor) -> Tensor:
+    out = torch.empty(2, x.numel())
+    chosen_kernel[(2,)](x, y, out, x.numel(), x.numel(), BLOCK=64)
+    return out
+
+
+def chosen_in_one_place(x: Tensor, y: Tensor) -> Tensor:
+    out = torch.empty(2, x.numel())
+    chosen_kernel[(2,)](x, y, out, x.numel(), 0, BLOCK=64)
+    out[1] = y
+    return out
+
+
+def stacked(x: Tensor, y: Tensor) -> Tensor:
+    return torch.stack([x, y])
+
+
+@triton.jit
+def halves_kernel(x, y, stride, BLOCK: tl.constexpr):
+    """Adds to one half of each row the other one, and doubles that."""
+    row, place = tl.program_id(0), tl.arange(0, BLOCK)
+    one, other = tl.load(x + row * stride + place), tl.load(y + row * stride + place)
+    tl.store(x + row * stride + place, one + other)
+    tl.store(y + row * stride + place, 2 * other)
+
+
+def halves(x: Tensor) -> Tensor:
+    one, other = x.chunk(2, -1)
+    halves_kernel[(x.shape[0],)](one, other, x.stride(0), BLOCK=16)
+    return x
+
+
+def halves_reference(x: Tensor) -> Tensor:
+    one, other = x.chunk(2, -1)
+    one.add_(other)
+    other.mul_(2)
+    return x

@@ -9,6 +9,7 @@ in Triton's own interpreter beside the reference. *Refuted* is said only of what
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
@@ -20,6 +21,8 @@ from torch.utils._pytree import tree_flatten
 from rewright.analysis.evenness import number_of
 from rewright.equiv import Equivalence
 from rewright.frontends.torch.capture import capture
+from rewright.frontends.triton.configurations import Configurations
+from rewright.frontends.triton.launches import with_zeros
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph, Node
 from rewright.ir.types import SourceSpan
@@ -27,13 +30,16 @@ from rewright.kernel.comparing import compared
 from rewright.kernel.constants import with_rounded_constants
 from rewright.kernel.parameters import parameters_of, renamed, with_names, with_one_signature
 from rewright.kernel.running import Run, draws, run_beside
-from rewright.ops import Compare, IsFinite, splat
+from rewright.ops import Compare, CustomCall, IsFinite, splat
 from rewright.packages import missing
 from rewright.refine.verdict import Counterexample, Evidence, Finding
 
 Inputs = Sequence[tuple[Sequence[Any], Mapping[str, Any]]]
 _SECONDS = 10.0
 """How long kernels are run beside their reference."""
+_IF_ZERO = ", if masked loads give zero where nothing else is said"
+_MOST_CONFIGURATIONS, _CONFIGURATIONS = 8, 60.0
+"""Of how many configurations of an autotuner each is proved, and for how many seconds others are begun."""
 
 
 @dataclass(frozen=True)
@@ -98,22 +104,93 @@ def kernel(
     given, sizes = dict(kwargs or {}), dict(dynamic or {})
     made = _generated(launcher, reference, args, given, sizes) if isinstance(launcher, str) else launcher
     reference, launch = with_one_signature(reference, made)
-    parameters, others = (parameters_of(function, args, given) for function in (reference, launch))
-    left = with_rounded_constants(capture(reference, args, given, dynamic=sizes or None))
-    inputs = draws(args, given, parameters, sizes, special=_compared_with(left), extreme=_tests_floats(left))
-    run = _run(reference, launch, inputs)  # first: what is traced may be kept by a program that has a state
-    is_late = run is not None and run.outcome == "differs" and run.runs > 1
-    alone = _run(reference, launch, [inputs[run.runs - 1]]) if is_late and run is not None else None
-    right, why = _read(launch, args, given, renamed(sizes, parameters, others))
-    if right is None:
-        return _without_proof(run, why)
-    right = with_names(right, dict(zip(others, parameters, strict=False)))
-    verdict = _in_words(compared(left, right, budget, explain))
-    verdict = replace(verdict, assumptions=(*verdict.assumptions, *getattr(made, "assumptions", ())))
-    if verdict.status == "proved" and run is not None and alone is not None and alone.outcome == "agrees":
-        found = _without_proof(replace(run, text=f"in a later call {run.text}: it keeps what it gave before"), "")
-        return replace(found, graphs=(left, right))
-    return replace(_judge(verdict, run, left, right), graphs=(left, right))
+    case = _Case(reference, launch, args, given, sizes, budget, explain, getattr(made, "assumptions", ()))
+    return case.for_each_configuration()
+
+
+@dataclass(frozen=True)
+class _Case:
+    """A reference and a launcher with one signature, and what is asked of them."""
+
+    reference: Callable[..., Any]
+    launcher: Callable[..., Any]
+    args: Sequence[Any]
+    kwargs: Mapping[str, Any]
+    sizes: Mapping[str, Mapping[int, str]]
+    budget: float | None
+    explain: bool
+    assumptions: tuple[str, ...]
+    """What a compiler took for granted that made the kernels."""
+
+    def for_each_configuration(self) -> KernelVerdict:
+        """The verdict on the first configuration of autotuners, or on one that is not right."""
+        configurations = Configurations()
+        deadline = time.monotonic() + _CONFIGURATIONS
+        first = replace(self, launcher=configurations.launcher(self.launcher, 0)).verdict()
+        texts = configurations.texts
+        if first.status != "proved" or len(texts) < 2:
+            return first
+        for number in range(1, len(texts)):
+            if number >= _MOST_CONFIGURATIONS or time.monotonic() > deadline:
+                text = f"the autotuner takes one of its first {number} configurations of {len(texts)}"
+                return replace(first, assumptions=(*first.assumptions, text))
+            found = replace(self, launcher=configurations.launcher(self.launcher, number)).verdict()
+            if found.status != "proved":
+                return replace(found, reason=f"with the configuration {texts[number]}: {found.reason}")
+            more = tuple(text for text in found.assumptions if text not in first.assumptions)
+            first = replace(first, assumptions=(*first.assumptions, *more), runs=first.runs + found.runs)
+        return replace(first, notes=(*first.notes, f"this is so with each of {len(texts)} configurations"))
+
+    def verdict(self) -> KernelVerdict:
+        """The verdict where masked loads leave lanes undefined, and if that is not a proof where they leave zeros."""
+        parameters = parameters_of(self.reference, self.args, self.kwargs)
+        left = with_rounded_constants(capture(self.reference, self.args, self.kwargs, dynamic=self.sizes or None))
+        extreme = _tests_floats(left)
+        special = _compared_with(left)
+        inputs = draws(self.args, self.kwargs, parameters, self.sizes, special=special, extreme=extreme)
+        run = self._run(inputs, zeros=False)  # first: what is traced may be kept by a program that has a state
+        if run is not None and run.outcome in _WRONG:
+            again = self._run(inputs, zeros=True)
+            if again is not None and again.outcome == "agrees":
+                return self._if_zero(self._read(left, inputs, again, zeros=True))
+        found = self._read(left, inputs, run, zeros=False)
+        if found.status != "unknown" or not _reads_undefined(found.graphs):
+            return found
+        other = self._read(left, inputs, self._run(inputs, zeros=True), zeros=True)
+        return found if other.status == "unknown" else self._if_zero(other)
+
+    def _if_zero(self, found: KernelVerdict) -> KernelVerdict:
+        return replace(found, reason=f"{found.reason}{_IF_ZERO}") if found.status == "proved" else found
+
+    def _run(self, inputs: Inputs, *, zeros: bool) -> Run | None:
+        return _run(self.reference, self.launcher, inputs, zeros)
+
+    def _read(self, left: Graph, inputs: Inputs, run: Run | None, *, zeros: bool) -> KernelVerdict:
+        """The verdict of the proof, beside what a run showed."""
+        reference, launch = self.reference, self.launcher
+        parameters, others = (parameters_of(f, self.args, self.kwargs) for f in (reference, launch))
+        is_late = run is not None and run.outcome == "differs" and run.runs > 1
+        alone = self._run([inputs[run.runs - 1]], zeros=zeros) if is_late and run is not None else None
+        read = with_zeros(launch) if zeros else launch
+        right, why = _read(read, self.args, self.kwargs, renamed(self.sizes, parameters, others))
+        if right is None:
+            return _without_proof(run, why)
+        right = with_names(right, dict(zip(others, parameters, strict=False)))
+        verdict = _in_words(compared(left, right, self.budget, self.explain))
+        verdict = replace(verdict, assumptions=(*verdict.assumptions, *self.assumptions))
+        if verdict.status == "proved" and run is not None and alone is not None and alone.outcome == "agrees":
+            found = _without_proof(replace(run, text=f"in a later call {run.text}: it keeps what it gave before"), "")
+            return replace(found, graphs=(left, right))
+        return replace(_judge(verdict, run, left, right), graphs=(left, right))
+
+
+def _reads_undefined(graphs: tuple[Graph, Graph] | None) -> bool:
+    """Whether results of a kernel are made of what nothing says anything of."""
+    if graphs is None:
+        return False
+    kernel = graphs[1]
+    used = (kernel.nodes[position].op for position in kernel.ancestors(kernel.outputs.values()))
+    return any(isinstance(op, CustomCall) and op.target == CustomCall.UNINITIALIZED for op in used)
 
 
 def _generated(
@@ -167,12 +244,12 @@ def _has_infinity(graph: Graph, node: Node) -> bool:
     return any(isinstance(value, float) and math.isinf(value) for value in values)
 
 
-def _run(reference: Callable[..., Any], launcher: Callable[..., Any], inputs: Inputs) -> Run | None:
+def _run(reference: Callable[..., Any], launcher: Callable[..., Any], inputs: Inputs, zeros: bool) -> Run | None:
     """Both programs on numbers; None where the arguments have none."""
     tensors = [x for x in tree_flatten(inputs[0])[0] if isinstance(x, torch.Tensor)]
     if any(type(x) is not torch.Tensor or x.device.type != "cpu" for x in tensors):
         return None
-    return run_beside(reference, launcher, inputs, _SECONDS)
+    return run_beside(reference, launcher, inputs, _SECONDS, zeros=zeros)
 
 
 def _in_words(verdict: Equivalence) -> Equivalence:

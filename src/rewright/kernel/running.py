@@ -48,14 +48,17 @@ def run_beside(
     launcher: Callable[..., Any],
     inputs: Sequence[tuple[Sequence[Any], Mapping[str, Any]]],
     seconds: float,
+    *,
+    zeros: bool = False,
 ) -> Run:
     """Run both on several inputs until they differ or the time is over.
 
+    With ``zeros`` a masked load that says nothing of other lanes gives zero there, and else what is no number.
     Raises nothing: what a kernel does to its process is an outcome.
     """
     if not are_possible():
         return Run("fails", "this process cannot be copied, and kernels run in a copy")
-    asked = Asked(partial(_run, reference, launcher, inputs, seconds))
+    asked = Asked(partial(_run, reference, launcher, inputs, seconds, zeros))
     try:
         found = asked.answer(4 * seconds + 20)
     finally:
@@ -66,14 +69,14 @@ def run_beside(
     return found
 
 
-def _run(reference: Any, launcher: Any, inputs: Any, seconds: float) -> Run:
+def _run(reference: Any, launcher: Any, inputs: Any, seconds: float, zeros: bool) -> Run:
     quiet = os.open(os.devnull, os.O_WRONLY)
     os.dup2(quiet, 1)
     os.dup2(quiet, 2)
     warnings.simplefilter("ignore")  # of numbers that are none, which are compared
     torch.use_deterministic_algorithms(True, warn_only=True)  # which fills memory that is not written with no numbers
     try:
-        return _compare(reference, launcher, inputs, time.monotonic() + seconds)
+        return _compare(reference, launcher, inputs, time.monotonic() + seconds, zeros)
     except BaseException as error:
         cause = error.__cause__ or error
         if isinstance(cause, OutOfBounds):
@@ -82,7 +85,7 @@ def _run(reference: Any, launcher: Any, inputs: Any, seconds: float) -> Run:
         return Run("fails", f"{type(cause).__name__}: {lines[-1] if lines else ''}")
 
 
-def _compare(reference: Any, launcher: Any, inputs: Any, deadline: float) -> Run:
+def _compare(reference: Any, launcher: Any, inputs: Any, deadline: float, zeros: bool) -> Run:
     count = 0
     for number, (args, kwargs) in enumerate(inputs):
         theirs, ours = _copies((args, kwargs)), _copies((args, kwargs))
@@ -93,7 +96,7 @@ def _compare(reference: Any, launcher: Any, inputs: Any, deadline: float) -> Run
                 raise
             continue  # it is no input of the reference
         exact = _in_doubles(reference, args, kwargs)
-        with interpreted():
+        with interpreted(zeros=zeros):
             mine = launcher(*ours[0], **ours[1])
         count += 1
         changed = _changed(theirs, ours)
@@ -101,7 +104,7 @@ def _compare(reference: Any, launcher: Any, inputs: Any, deadline: float) -> Run
             text = f"the kernel leaves argument {changed} as the reference does not"
             return Run("differs", text, f"argument {changed}", runs=count)
         found = _difference(expected, exact, mine)
-        if found is not None and not _is_rounded(launcher, (args, kwargs), exact, mine):
+        if found is not None and not _is_rounded(launcher, (args, kwargs), exact, mine, zeros):
             shapes = tuple(tuple(x.shape) for x in tree_flatten((args, kwargs))[0] if isinstance(x, torch.Tensor))
             output, index, values = found
             text = f"{output}{list(index)} is {values[0]:.6g} by the reference and {values[1]:.6g} by the kernel"
@@ -138,14 +141,14 @@ def _in_doubles(reference: Any, args: Any, kwargs: Any) -> Any:
         return None
 
 
-def _is_rounded(launcher: Any, given: Any, exact: Any, mine: Any) -> bool:
+def _is_rounded(launcher: Any, given: Any, exact: Any, mine: Any, zeros: bool) -> bool:
     """Whether a kernel is a little off, and in double precision it is not.
 
     Where large numbers cancel, the order of a kernel's operations may be worse than that of its reference.
     """
     try:
         wide = tree_map_only(torch.Tensor, lambda x: x.double() if x.is_floating_point() else x, _copies(given))
-        with in_doubles(), interpreted():
+        with in_doubles(), interpreted(zeros=zeros):
             precise = launcher(*wide[0], **wide[1])
         outputs = [tree_flatten(values)[0] for values in (exact, mine, precise)]
         return all(_explains(*x) for x in zip(*outputs, strict=True))

@@ -1,77 +1,15 @@
-"""Inverse trigonometric, gamma, error and Bessel functions, by the few of them that are operators."""
+"""Gamma, zeta and angle functions, by the few of them that are operators."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 from rewright import ops
 from rewright.frontends.aten.context import Context, Operand, Table, Value
 from rewright.ir.errors import UnsupportedOperator
-from rewright.ir.graph import GraphBuilder
 from rewright.ops.reference import building as rb
 
 TABLE = Table()
-NEAR = -1.0
-"""From here on ``log(erfc(x))`` is taken from the difference to one."""
-
-
-def atan(b: GraphBuilder, x: int) -> int:
-    """The angle of the point (1, x)."""
-    return b.add(ops.Atan2(), x, rb.splat_like(b, 1.0, x))
-
-
-def _roots(b: GraphBuilder, x: int) -> tuple[int, int]:
-    """``sqrt(1 - x)`` and ``sqrt(1 + x)``, no numbers where x is out of range."""
-    less = rb.shift_by(b, b.add(ops.Negate(), x), 1.0)
-    return b.add(ops.Sqrt(), less), b.add(ops.Sqrt(), rb.shift_by(b, x, 1.0))
-
-
-def asin(b: GraphBuilder, x: int) -> int:
-    """The angle of the point ``(sqrt(1 - x) sqrt(1 + x), x)``."""
-    return b.add(ops.Atan2(), x, rb.multiply(b, *_roots(b, x)))
-
-
-def acos(b: GraphBuilder, x: int) -> int:
-    """Twice the angle of the point ``(sqrt(1 + x), sqrt(1 - x))``."""
-    return rb.scale_by(b, b.add(ops.Atan2(), *_roots(b, x)), 2.0)
-
-
-def _bessel(scaled: Callable[[], ops.TensorOperator]) -> Callable[[GraphBuilder, int], int]:
-    def lower(b: GraphBuilder, x: int) -> int:
-        """The scaled function times ``exp(|x|)``, by its root twice: the exponential alone overflows before."""
-        root = b.add(ops.Exponential(), rb.scale_by(b, b.add(ops.Abs(), x), 0.5))
-        return rb.multiply(b, rb.multiply(b, b.add(scaled(), x), root), root)
-
-    return lower
-
-
-def log_ndtr(b: GraphBuilder, x: int) -> int:
-    """The logarithm of the normal distribution: ``log(erfcx(-x / sqrt 2) / 2) - x^2 / 2`` where x is small."""
-    part = rb.scale_by(b, x, math.sqrt(0.5))
-    tail = b.add(ops.Log(), rb.scale_by(b, b.add(ops.ErfcScaled(), b.add(ops.Negate(), part)), 0.5))
-    far = rb.subtract(b, tail, rb.multiply(b, part, part))
-    near = b.add(ops.LogPlusOne(), rb.scale_by(b, b.add(ops.Erfc(), part), -0.5))
-    return rb.select(b, rb.compare(b, "LT", x, rb.splat_like(b, NEAR, x)), far, near)
-
-
-def _lowering(function: Callable[[GraphBuilder, int], int]) -> Callable[[Context, Value], int]:
-    def lower(c: Context, x: Value) -> int:
-        (position,) = c.positions(x)
-        return function(c.b, position)
-
-    return lower
-
-
-for _name, _function in {
-    "atan": atan,
-    "asin": asin,
-    "acos": acos,
-    "i0": _bessel(ops.BesselI0e),
-    "special_i1": _bessel(ops.BesselI1e),
-    "special_log_ndtr": log_ndtr,
-}.items():
-    TABLE.register(f"aten.{_name}.default")(_lowering(_function))
 
 
 def _binary(c: Context, op: ops.TensorOperator, x: Operand, y: Operand) -> int:

@@ -29,8 +29,8 @@ _CAPABILITY = 90
 """The architecture that kernels are compiled for; their TTIR has no more of it than what they ask for."""
 
 
-def ttir_of(function: Any, arguments: Mapping[str, Any]) -> str:
-    """The TTIR of a ``@triton.jit`` function for arguments by name.
+def ttir_of(function: Any, arguments: Mapping[str, Any]) -> tuple[str, frozenset[str]]:
+    """The TTIR of a ``@triton.jit`` function for arguments by name, and which of them are constants in it.
 
     Integers are not specialised: what is true of the kernel is so for all of them. Raises CaptureError with the
     compiler's reason.
@@ -46,7 +46,8 @@ def ttir_of(function: Any, arguments: Mapping[str, Any]) -> str:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             options: Any = backend.parse_options({})
-            return _compiled(source, backend, target, options)
+            text = _compiled(source, backend, target, options)
+            return text, frozenset(name for name, kind in signature.items() if kind == "constexpr")
     except Exception as error:
         reason = str(error).strip().splitlines()
         raise CaptureError(
@@ -81,7 +82,7 @@ def kind_of(name: str, value: Any, parameter: Any) -> str:
         if isinstance(value, torch.SymInt):
             raise CaptureError(f"the constant {name} of a kernel depends on a size that is a symbol; give it a number")
         return "constexpr"
-    if isinstance(value, torch.Tensor):
+    if isinstance(value, torch.Tensor) or isinstance(getattr(value, "tensor", None), torch.Tensor):
         if value.dtype not in POINTERS:
             raise CaptureError(f"the argument {name} of a kernel has the dtype {value.dtype}, which is not read")
         return POINTERS[value.dtype]

@@ -11,12 +11,16 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from importlib import import_module
+from types import SimpleNamespace
 from typing import Any, cast
 
 import numpy as np
 import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_map_only
+
+from rewright.frontends.triton.conditions import compiled_conditions
+from rewright.frontends.triton.launches import Compiled, Pointer, of_tensor, replaced_runs, run_tuned, tuners
 
 
 class OutOfBounds(Exception):
@@ -28,9 +32,10 @@ class OutOfBounds(Exception):
 
 
 @contextmanager
-def interpreted() -> Generator[None]:
+def interpreted(*, zeros: bool = False) -> Generator[None]:
     """Launches inside run in the interpreter; nothing happens where Triton was not imported.
 
+    With ``zeros`` a masked load that says nothing of other lanes gives zero there, and else what is no number.
     Functions that kernels call, Triton's own library among them, are interpreted too. Raises OutOfBounds.
     """
     if "triton.runtime.jit" not in sys.modules:
@@ -38,6 +43,7 @@ def interpreted() -> Generator[None]:
         return
     interpreter: Any = import_module("triton.runtime.interpreter")
     tuner: Any = import_module("triton.runtime.autotuner").Autotuner
+    language: Any = import_module("triton.language")
     known: dict[int, Any] = {}  # a hash of a function would parse it
 
     def of(function: Any) -> Any:
@@ -45,17 +51,17 @@ def interpreted() -> Generator[None]:
             known[id(function)] = interpreter.InterpretedFunction(function.fn)
         return known[id(function)]
 
-    def run(self: Any, *args: Any, grid: Any, warmup: bool = False, **kwargs: Any) -> None:
+    def run(self: Any, *args: Any, grid: Any, warmup: bool = False, **kwargs: Any) -> Compiled:
         own: Any = grid if callable(grid) else tuple(grid)
         names = dict(zip(self.arg_names, args, strict=False)) | kwargs
         constants = {p.name for p in self.params if p.is_constexpr}
-        names = {n: scalar(v) if type(v) is float and n not in constants else v for n, v in names.items()}
-        with _watched(self.fn.__name__, names), _library(self.fn):
+        names = {n: scalar(v) if type(v) is float and n not in constants else _memory(v) for n, v in names.items()}
+        with _watched(self.fn.__name__, names, zeros), _library(self.fn):
             of(self).run(**names, grid=own, warmup=warmup)
+        return Compiled(self, {name: names[name] for name in constants if name in names})
 
     def scalar(value: float) -> Any:
         """A float as the block of no axes that kernels are given, which the interpreter leaves a number of Python."""
-        language: Any = import_module("triton.language")
         kind = interpreter._get_np_dtype(language.float32)
         handle = interpreter.TensorHandle(np.array([value], kind), language.float32)
         return language.tensor(handle, language.float32)
@@ -63,22 +69,33 @@ def interpreted() -> Generator[None]:
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
         function = of(self)
         scope = interpreter._patch_lang(function.fn)  # which a call by the interpreter itself leaves as it is
+        args = tuple(language.constexpr(x) if isinstance(x, language.dtype) else x for x in args)  # as compiled ones
         try:
             with _library(function.fn):
                 return function.rewrite()(*args, **kwargs)
         finally:
             scope.restore()
 
-    def run_tuned(self: Any, *args: Any, **kwargs: Any) -> Any:
-        return self.fn.run(*args, **{**kwargs, **self.configs[0].kwargs})
-
     jit: Any = import_module("triton.runtime.jit").JITFunction
-    before = jit.run, jit.__call__, tuner.run
-    jit.run, jit.__call__, tuner.run = run, call, run_tuned
+    before, jit.__call__ = jit.__call__, call
+    patched = interpreter._patch_lang
+    visible = SimpleNamespace(
+        __globals__={"tl": language, "core": language.core}
+    )  # also to functions that do not name the language
+    interpreter._patch_lang = lambda _: patched(visible)
     try:
-        yield
+        with compiled_conditions(), replaced_runs([(jit, run), *((cls, run_tuned) for cls in tuners(tuner))]):
+            yield
     finally:
-        jit.run, jit.__call__, tuner.run = before
+        jit.__call__, interpreter._patch_lang = before, patched
+
+
+def _memory(value: Any) -> Any:
+    """A tensor that begins where an object points that stands for one; anything else as it is."""
+    found = of_tensor(value)
+    if not isinstance(found, Pointer):
+        return found
+    return found.tensor.as_strided((1,), (1,), found.tensor.storage_offset() + found.offset)
 
 
 class _Doubles(TorchFunctionMode):
@@ -118,9 +135,12 @@ def in_doubles() -> Generator[None]:
 _HOMES = ("triton.language.extra.libdevice", "triton.language.extra.cuda.libdevice")
 
 
-def _erf(x: Any) -> Any:
-    numbers: Any = torch.as_tensor(x)
-    return torch.erf(numbers).numpy()
+def _by_torch(name: str) -> Callable[..., Any]:
+    def function(*args: Any) -> Any:
+        numbers: list[Any] = [torch.as_tensor(x) for x in args]
+        return getattr(torch.special, name, getattr(torch, name, None))(*numbers).numpy()
+
+    return function
 
 
 def _round(x: Any) -> Any:
@@ -135,17 +155,23 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "rsqrt": _rsqrt,
     "abs": np.abs,
     "pow": np.power,
-    "erf": _erf,
+    "cyl_bessel_i0": _by_torch("i0"),
+    "cyl_bessel_i1": _by_torch("i1"),
+    "lgamma": _by_torch("gammaln"),
     "round": _round,
     "nearbyint": np.rint,
     "finitef": np.isfinite,
     "isfinited": np.isfinite,
     "div_rn": np.divide,
+    **{f"fdiv_{mode}": np.divide for mode in ("rn", "rz", "rd", "ru")},
+    **{name: _by_torch(name) for name in ("erf", "erfc", "erfinv", "erfcx")},
+    **{name: getattr(np, f"arc{name[1:]}") for name in ("acos", "asin", "atan", "atan2", "acosh", "asinh", "atanh")},
     **{
         name: getattr(np, name)
         for name in (
             *("exp", "exp2", "expm1", "log", "log2", "log1p", "sqrt", "sin", "cos", "tanh", "ceil", "floor"),
-            *("trunc", "rint", "isnan", "isinf", "fmod", "fmax", "fmin"),
+            *("trunc", "rint", "isnan", "isinf", "fmod", "fmax", "fmin", "log10", "sinh", "cosh", "tan", "hypot"),
+            *("copysign", "cbrt"),
         )
     },
 }
@@ -252,25 +278,33 @@ def _place() -> tuple[str, int]:
     return ("", 0) if frame is None else (frame.f_code.co_filename, frame.f_lineno)
 
 
-def _load(builder: Any, ptrs: Any, mask: Any, other: Any, *rest: Any, **named: Any) -> Any:
-    """A masked load, which gives no numbers where nothing says what it gives."""
+def _load(builder: Any, zeros: bool, ptrs: Any, mask: Any, other: Any, *rest: Any, **named: Any) -> Any:
+    """A masked load, which gives no numbers, or zeros, where nothing says what it gives."""
     interpreter: Any = import_module("triton.runtime.interpreter")
     if other is None:
         kind = ptrs.get_element_ty()
         dtype = interpreter._get_np_dtype(kind)
-        nothing = np.nan if np.issubdtype(dtype, np.floating) else np.iinfo(dtype).max if dtype != np.bool_ else True
+        nothing = (
+            0
+            if zeros
+            else np.nan
+            if np.issubdtype(dtype, np.floating)
+            else np.iinfo(dtype).max
+            if dtype != np.bool_
+            else True
+        )
         other = interpreter.TensorHandle(np.full_like(ptrs.data, nothing, dtype=dtype), kind)
     plain: Any = cast("Any", type(builder))
     return plain.create_masked_load(builder, ptrs, mask, other, *rest, **named)
 
 
 @contextmanager
-def _watched(kernel: str, arguments: Mapping[str, Any]) -> Generator[None]:
+def _watched(kernel: str, arguments: Mapping[str, Any], zeros: bool) -> Generator[None]:
     """The interpreter with checks of what it reads and writes."""
     interpreter: Any = import_module("triton.runtime.interpreter")
     memory, builder = interpreter._interpreter, interpreter.interpreter_builder
     interpreter._interpreter = _Checked(kernel, memory, builder, arguments)
-    builder.create_masked_load = partial(_load, builder)
+    builder.create_masked_load = partial(_load, builder, zeros)
     try:
         yield
     finally:

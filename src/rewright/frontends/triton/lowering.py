@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rewright.frontends.aten.context import Context, Table, Value
@@ -27,6 +28,8 @@ def launch(
     read: Sequence[Value],
     grid: Sequence[Dim],
     written: Sequence[int],
+    offsets: Sequence[Dim],
+    zeros: bool,
 ) -> list[int]:
     """What the tensors hold that were written to; see :mod:`rewright.frontends.triton.launches`."""
     # Programs without kernels need no prover to be captured.
@@ -35,14 +38,18 @@ def launch(
 
     module = parse_module(ttir)
     own = _tensors(tensors, strides)
-    left = {"t": iter([own[n] for n in memories]), "s": iter(sizes), "n": iter(numbers)}
+    left = {
+        "t": iter([replace(own[n], offset=by) for n, by in zip(memories, offsets, strict=True)]),
+        "s": iter(sizes),
+        "n": iter(numbers),
+    }
     left |= {"b": iter([]), "d": iter([Number(x.position) for x in read])}
     names = [name for name, _ in module.kernel.body.arguments]
     arguments: dict[str, Argument] = {}
     for name, kind in zip(names, kinds, strict=True):
         value = next(left["n"] if kind == "b" else left[kind])
         arguments[name] = bool(value) if kind == "b" else value
-    reader = read_kernel(c.b, module, arguments, grid)
+    reader = read_kernel(c.b, module, arguments, grid, zeros=zeros)
     for text in reader.assumptions:
         c.assume(text)
     places = [name for name, kind in zip(names, kinds, strict=True) if kind == "t"]

@@ -18,7 +18,7 @@ from rewright.ir.graph import GraphBuilder
 from rewright.ir.operator import Operator
 from rewright.ir.types import DType, SourceSpan, TensorType
 from rewright.ops.base import Array, TensorOperator, array_dtype, integer_limits
-from rewright.ops.reference import affine, collectives, products
+from rewright.ops.reference import affine, collectives, filled_folds, products
 from rewright.ops.reference import building as rb
 from rewright.ops.reference.affine import Affine
 
@@ -329,6 +329,9 @@ def _reduce(b: SimplifyingBuilder, op: ops.Reduce, operands: tuple[int, ...]) ->
     """Nothing for no axes; a reduction of flattened axes is one of the axes as they were."""
     if not op.dimensions:
         return operands[0]
+    found = filled_folds.unfilled(b, op, operands[0])
+    if found is not None:
+        return found
     node = b.node(operands[0])
     if not isinstance(node.op, ops.Reshape):
         return None
@@ -352,6 +355,15 @@ def _dot(b: SimplifyingBuilder, op: ops.DotGeneral, operands: tuple[int, ...]) -
     wanted: tuple[Dim, ...] = op.infer([b.type(p) for p in operands]).shape
     result = b.add_plain(*plain)
     return result if b.type(result).shape == wanted else b.add(ops.Reshape(wanted), result)
+
+
+def _compare(b: SimplifyingBuilder, op: ops.Compare, operands: tuple[int, ...]) -> int | None:
+    """A truth value that was made a number, and is asked for again."""
+    node = b.node(operands[0])
+    if not isinstance(node.op, ops.Convert) or b.type(node.operands[0]).dtype is not DType.BOOL:
+        return None
+    asked = op.direction, b.uniform(operands[1])
+    return node.operands[0] if asked in (("NE", 0), ("EQ", 1)) else None
 
 
 def _reduce_scatter(b: SimplifyingBuilder, op: ops.ReduceScatter, operands: tuple[int, ...]) -> int | None:
@@ -379,6 +391,7 @@ _REWRITES: dict[type[Operator], Rewrite] = {
     ops.Subtract: _neutral(1, 0),
     ops.Multiply: _neutral(0, 1),
     ops.Divide: _neutral(1, 1),
+    ops.Compare: _compare,
     ops.Reduce: _reduce,
     ops.Pad: _pad,
     ops.DotGeneral: _dot,

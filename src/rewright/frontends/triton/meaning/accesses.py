@@ -50,6 +50,8 @@ class Accesses:
         """What is taken for granted of places that data says."""
         self.guard: Data | None = None
         """Where an operation is reached at all, in branches on data."""
+        self.instance: tuple[int, ...] = ()
+        """The numbers of the instances that are read, along axes along which these are read one after the other."""
         self._barriers: list[tuple[frozenset[Index], Data | None]] = []
         """Where barriers are reached."""
 
@@ -80,6 +82,7 @@ class Accesses:
             self._read(places),
             len(self._barriers),
             frozenset(met),
+            self.instance,
         )
 
     def load(self, address: Address, mask: Truth, reached: Truth, active: Sequence[Index], other: Data | None) -> Data:

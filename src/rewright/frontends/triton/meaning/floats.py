@@ -19,6 +19,7 @@ from rewright.frontends.triton.text import Kind, Operation
 from rewright.ir.errors import UnsupportedOperator
 from rewright.ir.operator import Operator
 from rewright.ir.types import DType
+from rewright.ops.reference.elementary import FUNCTIONS, copysign, hypot
 
 if TYPE_CHECKING:
     from rewright.frontends.triton.meaning.reader import Reader
@@ -52,6 +53,11 @@ _FUNCTIONS: dict[str, type[Operator]] = {
     "math.floor": ops.Floor,
     "math.roundeven": ops.RoundNearestEven,
     "math.powf": ops.Power,
+    "math.atan2": ops.Atan2,
+    "math.erfc": ops.Erfc,
+    "erfinv": ops.ErfInverse,
+    "erfcx": ops.ErfcScaled,
+    "lgamma": ops.LogGamma,
 }
 _LIBRARY = {
     "exp": "math.exp",
@@ -76,11 +82,24 @@ _LIBRARY = {
     "exp2": "math.exp2",
     "log2": "math.log2",
     "pow": "math.powf",
+    "powi": "powi",
     "fmod": "arith.remf",
     "fmax": "arith.maxnumf",
     "fmin": "arith.minnumf",
     "fma": "math.fma",
     "div_rn": "arith.divf",
+    **{f"fdiv_{mode}": "arith.divf" for mode in ("rn", "rz", "rd", "ru")},
+    "atan2": "math.atan2",
+    "erfc": "math.erfc",
+    "erfinv": "erfinv",
+    "erfcx": "erfcx",
+    "lgamma": "lgamma",
+    **{name: name for name in ("hypot", "copysign")},
+    **{
+        name: name for name in (*("acos", "asin", "atan", "acosh", "asinh", "atanh"), *("cosh", "sinh", "tan", "log10"))
+    },
+    "cyl_bessel_i0": "i0",
+    "cyl_bessel_i1": "i1",
     "isnan": "isnan",
     "isinf": "isinf",
     "finite": "isfinite",
@@ -112,6 +131,25 @@ def base_two(reader: Reader, op: Operation) -> Value:
     return reader.writer.apply(down, on_data(reader, ops.Log(), data), scale)
 
 
+@MEANINGS.enter("acos", "asin", "atan", "acosh", "asinh", "atanh", "cosh", "sinh", "tan", "log10", "i0", "i1")
+@MEANINGS.enter("math.acos", "math.asin", "math.atan", "math.cosh", "math.sinh", "math.tan", "math.log10")
+def composed(reader: Reader, op: Operation) -> Value:
+    """A function by others."""
+    (value,) = reader.operands(op)
+    data = reader.writer.data(value)
+    return replace(data, position=FUNCTIONS[op.name.removeprefix("math.")](reader.writer.b, data.position))
+
+
+@MEANINGS.enter("hypot", "copysign", "math.copysign")
+def composed_of_two(reader: Reader, op: Operation) -> Value:
+    """A function of two numbers by others."""
+    left, right = (reader.writer.data(value) for value in reader.operands(op))
+    axes = reader.writer.union(left, right)
+    function = hypot if op.name == "hypot" else copysign
+    sides = (reader.writer.spread(side, axes) for side in (left, right))
+    return Data(function(reader.writer.b, *sides), axes, left.shape)
+
+
 @MEANINGS.enter("math.fma")
 def fused(reader: Reader, op: Operation) -> Value:
     """``x * y + z``."""
@@ -131,6 +169,13 @@ def library(reader: Reader, op: Operation) -> Value:
         found = _TESTS[known](reader, reader.writer.data(reader.operands(op)[0]))
         return reader.writer.convert(found, DTYPES[op.given[0].element])
     return MEANINGS[known](reader, replace(op, name=known))  # type: ignore[return-value]
+
+
+@MEANINGS.enter("powi", "math.fpowi")
+def whole_power(reader: Reader, op: Operation) -> Value:
+    """A float to the power of an integer."""
+    base, exponent = (reader.writer.data(value) for value in reader.operands(op))
+    return reader.writer.apply(ops.Power(), base, reader.writer.convert(exponent, reader.writer.dtype(base)))
 
 
 @MEANINGS.enter("math.round", "math.trunc")

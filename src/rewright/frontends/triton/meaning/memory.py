@@ -29,6 +29,8 @@ class Access:
     """How many barriers stand before it."""
     met: frozenset[int] = frozenset()
     """Those of them that its instance waits at."""
+    instance: tuple[int, ...] = ()
+    """Which instances it is of, where these are read one after the other."""
 
 
 @dataclass
@@ -68,6 +70,8 @@ class Memory:
     def shapes(self) -> Iterator[tuple[tuple[Dim, ...], tuple[Dim, ...]]]:
         """Its axes with their strides, and the same with neighbours as one axis where they lie without gaps."""
         rank = len(self.sizes)
+        if not rank:
+            yield (1,), (1,)
         joined = [
             (n + 1 < rank and self.strides[n] == self.strides[n + 1] * self.sizes[n + 1]) or self.sizes[n] == 1
             for n in range(rank)

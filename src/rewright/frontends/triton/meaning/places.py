@@ -46,8 +46,8 @@ def by_axis(offset: Index, sizes: Sequence[Dim], strides: Sequence[Dim], *, spli
     places = [ZERO] * len(sizes)
     rest = offset
     by_stride = sorted((a for a in range(len(sizes)) if sizes[a] != 1), key=lambda a: -magnitude(strides[a]))
-    for axis in by_stride:
-        stride = strides[axis]
+    for axis in by_stride or range(len(sizes))[-1:]:  # of one element the last axis, whatever its stride is
+        stride = strides[axis] if by_stride else 1
         if stride == 0:
             continue
         for atom, coefficient in rest.terms:

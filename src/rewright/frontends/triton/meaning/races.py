@@ -35,7 +35,7 @@ def refuse_races(ranges: Ranges, memories: Iterable[Memory]) -> list[str]:
                 if _is_own(access, store) or _are_apart(ranges, access, store):
                     continue
                 lines = f"{access.span.line} and {store.span.line}"
-                if not _are_of_one_instance(ranges, access, store):
+                if access.instance != store.instance or not _are_of_one_instance(ranges, access, store):
                     raise UnsupportedOperator(
                         f"it is not shown that the elements of {memory.name} that lines {lines} touch are not those of "
                         f"other instances (kernel, line {store.span.line} of {store.span.file})"
@@ -102,7 +102,7 @@ def _is_own(first: Access, second: Access) -> bool:
     Of rows whose numbers were read, both have to be the row of one number; that no two of these are the same is noted
     where the row is written.
     """
-    if not first.places or first.shape != second.shape:
+    if not first.places or first.shape != second.shape or first.instance != second.instance:
         return False
     are_read = any(map(reads_data, (*first.places, *second.places)))
     if first.places != second.places and (are_read or not _are_alike(first, second)):

@@ -6,9 +6,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import combinations, product
+from math import prod
 
 import numpy as np
 
@@ -54,6 +56,8 @@ class Tensor:
     strides: tuple[Dim, ...]
     memory: int | None = None
     """Arguments of one number are one tensor."""
+    offset: Dim = 0
+    """How many elements behind the first one the argument points."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +100,8 @@ class Reader:
         self.instances = Instances((), ())
         self.ids: dict[str, Index] = {}
         """Program ids by axis of the grid."""
+        self.fills_with_zeros = False
+        """Whether a masked load that says nothing of other lanes gives zero there."""
         self.log2e: float | None = None
         """The number that stands for log2(e), where the kernel has one."""
         self.unfit: set[int] = set()
@@ -228,20 +234,52 @@ def read_kernel(
     arguments: Mapping[str, Argument],
     grid: Sequence[Dim],
     conditions: Sequence[Index] = (),
+    *,
+    zeros: bool = False,
 ) -> Reader:
     """Add what a launch does to a builder; the tensors that it wrote are in ``memories`` of what is returned.
 
     ``arguments`` are those of the kernel without constants, by name and in its order, and ``grid`` the number of
-    instances along three axes. ``conditions`` are indices of sizes that are not negative. Raises UnsupportedOperator
+    instances along three axes. ``conditions`` are indices of sizes that are not negative. With ``zeros`` a masked load
+    that says nothing of other lanes gives zero there, which the language leaves undefined. Raises UnsupportedOperator
     with the line of what is not read, or not shown to be in bounds and free of races.
     """
-    reader = Reader(builder, module, Ranges(conditions))
-    reader.grid = (*grid, *(1,) * (3 - len(grid)))
-    kernel: Function = module.kernel
+    sizes = (*grid, *(1,) * (3 - len(grid)))
+    why: UnsupportedOperator | None = None
+    for axes in ((), *_few(sizes)):
+        reader = Reader(builder, module, Ranges(conditions))
+        reader.grid = sizes
+        reader.fills_with_zeros = zeros
+        try:
+            _read(reader, arguments, axes)
+        except UnsupportedOperator as error:
+            why = why or error
+            continue
+        return reader
+    assert why is not None
+    raise why
+
+
+_MOST_APART = 16
+"""Instances that are read one after the other, where they are not read all at once."""
+
+
+def _few(grid: Sequence[Dim]) -> Iterator[tuple[str, ...]]:
+    """Axes of the grid along which there are so few instances that each may be read by itself."""
+    found = sorted((size, axis) for axis, size in zip(GRID, grid, strict=True) if isinstance(size, int) and size > 1)
+    for count in range(1, len(found) + 1):
+        for chosen in combinations(found, count):
+            if prod(size for size, _ in chosen) <= _MOST_APART:
+                yield tuple(axis for _, axis in chosen)
+
+
+def _read(reader: Reader, arguments: Mapping[str, Argument], apart: Sequence[str]) -> None:
+    """Read all instances, along some axes of the grid one after the other."""
+    kernel = reader.function
     strides = strides_of_ids(kernel, arguments)
     counted: list[tuple[str, Dim]] = []
     for axis, size in zip(GRID, reader.grid, strict=True):
-        counted += _axes_of(reader, axis, size, strides.get(axis, ()))
+        counted += [] if axis in apart else _axes_of(reader, axis, size, strides.get(axis, ()))
     reader.writer.axes.update((name, size) for name, size in counted if size != 1)
     reader.instances = Instances([size for _, size in counted], [name for name, _ in counted])
     constants = [op for op in all_operations(kernel.body) if op.name == "arith.constant"]
@@ -249,7 +287,12 @@ def read_kernel(
     reader.log2e = floats.named_log2e([*given, *(n for n in map(floats.literal, constants) if n is not None)])
     for (name, kind), value in zip(kernel.body.arguments, arguments.values(), strict=True):
         reader.values[name] = _argument(reader, name, kind, value)
-    reader.run(kernel.body)
+    own = dict(reader.values)
+    for numbers in product(*(range(_number_of(reader.grid[GRID.index(axis)])) for axis in apart)):
+        reader.ids.update((axis, Index(number)) for axis, number in zip(apart, numbers, strict=True))
+        reader.access.instance = numbers
+        reader.values = dict(own)
+        reader.run(kernel.body)
     accesses = [a for memory in reader.memories.values() for a in (*memory.loads, *memory.stores)]
     reader.instances.refuse_others(index for access in accesses for index in (*access.places, *access.mask))
     found = refuse_races(reader.ranges, {id(memory): memory for memory in reader.memories.values()}.values())
@@ -258,7 +301,11 @@ def read_kernel(
     if reader.unfit:
         lines = ", ".join(map(str, sorted(reader.unfit)))
         reader.assumptions[f"integers of 32 bits do not overflow in {kernel.name} (lines {lines})"] = None
-    return reader
+
+
+def _number_of(size: Dim) -> int:
+    assert isinstance(size, int)
+    return size
 
 
 def _axes_of(reader: Reader, axis: str, size: Dim, strides: Iterable[Dim]) -> list[tuple[str, Dim]]:
@@ -312,7 +359,7 @@ def _argument(reader: Reader, name: str, kind: Kind, value: Argument) -> Value:
         made = Memory(name.lstrip("%"), value.position, sizes, value.strides)
         known = None if value.memory is None else reader.tensors.setdefault(value.memory, made)
         reader.memories[name] = known or made
-        return Address(name, Index(0), ())
+        return Address(name, Index(value.offset), ())
     if isinstance(value, Number):
         return _number(reader, name, kind, value)
     if kind.element == "i1":

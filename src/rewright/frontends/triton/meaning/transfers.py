@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -51,6 +52,14 @@ def loaded(reader: Reader, op: Operation) -> Value:
         raise UnsupportedOperator("a load from what is no pointer")
     mask = _mask(reader, rest[0] if rest else None, address)
     other = reader.writer.data(rest[1]) if len(rest) > 1 else None
+    dtype = DTYPES.get(op.types[0].element)
+    if other is None and rest and reader.fills_with_zeros and dtype is not None and (mask.parts or mask.data):
+        other = reader.writer.constant(rb.cast(0, dtype), address.shape, dtype)
+        span = reader.writer.b.span
+        where = f"line {span.line} of {os.path.basename(span.file)}"
+        reader.assumptions[
+            f"where its mask is false the load of {where} gives zero, which the language leaves open"
+        ] = None
     return load_from(reader, address, mask, other, op.types[0].element)
 
 
