@@ -15,7 +15,7 @@ from rewright.frontends.triton.launches import replaced_runs, run_configuration,
 class Configurations:
     """Those of the autotuners that a launcher has called, without those that differ in options of the compiler."""
 
-    texts: list[str] = field(default_factory=list)
+    texts: list[str] = field(default_factory=list[str])
     """By number what a launch with it is given; of several autotuners of the one that has the most."""
 
     def launcher(self, launcher: Callable[..., Any], number: int) -> Callable[..., Any]:

@@ -82,7 +82,11 @@ def interpreted(*, zeros: bool = False) -> Generator[None]:
     visible = SimpleNamespace(
         __globals__={"tl": language, "core": language.core}
     )  # also to functions that do not name the language
-    interpreter._patch_lang = lambda _: patched(visible)
+
+    def patch(_: Any) -> Any:
+        return patched(visible)
+
+    interpreter._patch_lang = patch
     try:
         with compiled_conditions(), replaced_runs([(jit, run), *((cls, run_tuned) for cls in tuners(tuner))]):
             yield
@@ -138,7 +142,8 @@ _HOMES = ("triton.language.extra.libdevice", "triton.language.extra.cuda.libdevi
 def _by_torch(name: str) -> Callable[..., Any]:
     def function(*args: Any) -> Any:
         numbers: list[Any] = [torch.as_tensor(x) for x in args]
-        return getattr(torch.special, name, getattr(torch, name, None))(*numbers).numpy()
+        found: Any = getattr(torch.special, name)(*numbers)
+        return found.numpy()
 
     return function
 

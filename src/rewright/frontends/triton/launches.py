@@ -12,7 +12,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import wraps
-from typing import Any
+from typing import Any, cast
 
 import torch
 
@@ -177,7 +177,8 @@ def of_tensor(value: Any) -> Any:
     """
     if isinstance(value, torch.Tensor) or not hasattr(value, "data_ptr") or not hasattr(value, "__dict__"):
         return value
-    held = [part for part in vars(value).values() if isinstance(part, torch.Tensor) and part.dtype == value.dtype]
+    parts: list[Any] = [*cast("dict[str, Any]", vars(value)).values()]
+    held = [part for part in parts if isinstance(part, torch.Tensor) and part.dtype == value.dtype]
     if len(held) != 1:
         return value
     (tensor,) = held
