@@ -38,6 +38,11 @@ Inputs = Sequence[tuple[Sequence[Any], Mapping[str, Any]]]
 _SECONDS = 10.0
 """How long kernels are run beside their reference."""
 _IF_ZERO = ", if masked loads give zero where nothing else is said"
+_IF_COUNTED = ", where something counts in each row"
+_COUNTED = (
+    "something counts in each row of attention and of logarithms of sums; where nothing does, PyTorch gives zero or an "
+    "infinity, and softmax written out no number"
+)
 _MOST_CONFIGURATIONS, _CONFIGURATIONS = 8, 60.0
 """Of how many configurations of an autotuner each is proved, and for how many seconds others are begun."""
 
@@ -144,20 +149,38 @@ class _Case:
     def verdict(self) -> KernelVerdict:
         """The verdict where masked loads leave lanes undefined, and if that is not a proof where they leave zeros."""
         parameters = parameters_of(self.reference, self.args, self.kwargs)
-        left = with_rounded_constants(capture(self.reference, self.args, self.kwargs, dynamic=self.sizes or None))
-        extreme = _tests_floats(left)
-        special = _compared_with(left)
+        left = self._captured(guards=True)
+        extreme, special = _tests_floats(left), _compared_with(left)
         inputs = draws(self.args, self.kwargs, parameters, self.sizes, special=special, extreme=extreme)
-        run = self._run(inputs, zeros=False)  # first: what is traced may be kept by a program that has a state
+        run, zeros = self._run(inputs, zeros=False), False  # first: a program may keep what is traced
         if run is not None and run.outcome in _WRONG:
             again = self._run(inputs, zeros=True)
             if again is not None and again.outcome == "agrees":
-                return self._if_zero(self._read(left, inputs, again, zeros=True))
-        found = self._read(left, inputs, run, zeros=False)
-        if found.status != "unknown" or not _reads_undefined(found.graphs):
+                run, zeros = again, True
+        found = self._read(left, inputs, run, zeros=zeros, guards=True)
+        if found.status == "unknown" and not zeros and _reads_undefined(found.graphs):
+            other = self._read(left, inputs, self._run(inputs, zeros=True), zeros=True, guards=True)
+            found, zeros = (other, True) if other.status != "unknown" else (found, False)
+        if found.status == "unknown":
+            found = self._written_out(found, left, inputs, run, zeros=zeros)
+        return self._if_zero(found) if zeros else found
+
+    def _captured(self, *, guards: bool) -> Graph:
+        """The reference; ``guards`` are for what PyTorch's attention gives a query that no key answers."""
+        graph = capture(self.reference, self.args, self.kwargs, dynamic=self.sizes or None, guards_queries=guards)
+        return with_rounded_constants(graph)
+
+    def _written_out(
+        self, found: KernelVerdict, left: Graph, inputs: Inputs, run: Run | None, *, zeros: bool
+    ) -> KernelVerdict:
+        """A verdict that is open, or a proof for a reference whose softmax is written out, where that differs."""
+        plain = self._captured(guards=False)
+        if plain.nodes == left.nodes:
             return found
-        other = self._read(left, inputs, self._run(inputs, zeros=True), zeros=True)
-        return found if other.status == "unknown" else self._if_zero(other)
+        other = self._read(plain, inputs, run, zeros=zeros, guards=False)
+        if other.status != "proved":
+            return found
+        return replace(other, assumptions=(*other.assumptions, _COUNTED), reason=f"{other.reason}{_IF_COUNTED}")
 
     def _if_zero(self, found: KernelVerdict) -> KernelVerdict:
         return replace(found, reason=f"{found.reason}{_IF_ZERO}") if found.status == "proved" else found
@@ -165,14 +188,14 @@ class _Case:
     def _run(self, inputs: Inputs, *, zeros: bool) -> Run | None:
         return _run(self.reference, self.launcher, inputs, zeros)
 
-    def _read(self, left: Graph, inputs: Inputs, run: Run | None, *, zeros: bool) -> KernelVerdict:
+    def _read(self, left: Graph, inputs: Inputs, run: Run | None, *, zeros: bool, guards: bool) -> KernelVerdict:
         """The verdict of the proof, beside what a run showed."""
         reference, launch = self.reference, self.launcher
         parameters, others = (parameters_of(f, self.args, self.kwargs) for f in (reference, launch))
         is_late = run is not None and run.outcome == "differs" and run.runs > 1
         alone = self._run([inputs[run.runs - 1]], zeros=zeros) if is_late and run is not None else None
         read = with_zeros(launch) if zeros else launch
-        right, why = _read(read, self.args, self.kwargs, renamed(self.sizes, parameters, others))
+        right, why = _read(read, self.args, self.kwargs, renamed(self.sizes, parameters, others), guards=guards)
         if right is None:
             return _without_proof(run, why)
         right = with_names(right, dict(zip(others, parameters, strict=False)))
@@ -209,10 +232,17 @@ def _generated(
 
 
 def _read(
-    launcher: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], dynamic: Mapping[str, Any]
+    launcher: Callable[..., Any],
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    dynamic: Mapping[str, Any],
+    *,
+    guards: bool,
 ) -> tuple[Graph | None, str]:
     try:
-        return with_rounded_constants(capture(launcher, args, kwargs, dynamic=dynamic or None, validate=False)), ""
+        sizes = dynamic or None
+        graph = capture(launcher, args, kwargs, dynamic=sizes, validate=False, guards_queries=guards)
+        return with_rounded_constants(graph), ""
     except RewrightError as error:
         return None, str(error)
 

@@ -172,20 +172,15 @@ class Accesses:
     def _load_chosen(
         self, address: Address, name: str, mask: Truth, reached: Truth, active: Sequence[Index], other: Data | None
     ) -> Data:
-        """What lies at the first of two places where that is chosen; of the other one only that it is in bounds."""
+        """What lies at one of two places, by which of them is chosen."""
         choice = self._w.choices[name]
         (part,) = choice.parts
-        apart = replace(address, index=substitute(address.index, {name: choice.no}))
-        outside = replace(mask, parts=(*mask.parts, part * -1 - 1))
-        self.load(apart, outside, replace(reached, parts=(*reached.parts, part * -1 - 1)), active, other)
-        one = replace(address, index=substitute(address.index, {name: choice.yes}))
-        parts = (*mask.parts, part)
-        found = self.load(
-            one, replace(mask, parts=parts), replace(reached, parts=(*reached.parts, part)), active, other
-        )
-        unknown = self._w.truth(outside)
-        kind = self._w.dtype(found)
-        return self._w.select(unknown, self._w.unspecified(found.axes, address.shape, kind), found)
+        found: list[Data] = []
+        for index, own in ((choice.no, part * -1 - 1), (choice.yes, part)):
+            place = replace(address, index=substitute(address.index, {name: index}))
+            where, there = (replace(condition, parts=(*condition.parts, own)) for condition in (mask, reached))
+            found.append(self.load(place, where, there, active, other))
+        return self._w.select(self._w.truth(Truth((part,), address.shape)), found[1], found[0])
 
     def known(self, address: Address, mask: Truth, active: Sequence[Index]) -> Index | None:
         """What lies at some places, where that is a table of integers that grow evenly; None elsewhere."""
