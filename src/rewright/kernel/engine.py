@@ -291,6 +291,20 @@ def _in_words(verdict: Equivalence) -> Equivalence:
 _WRONG = ("differs", "out of bounds")
 
 
+def _looks_up(found: KernelVerdict) -> bool:
+    """Whether a proof takes for granted that places which data says are in bounds."""
+    return any("in bounds" in text or "range" in text for text in found.assumptions)
+
+
+def _why_floats(run: Run) -> str:
+    """Why a kernel is wrong that was proved over real numbers, for places that are in bounds."""
+    if run.outcome == "out of bounds":
+        return "it is right where the places that it is given are in bounds, and its reference runs on others too"
+    if run.loses_digits and not run.has_others:
+        return "over real numbers both are equal, and the kernel loses digits that the reference keeps"
+    return "over real numbers both are equal, and floats overflow or are no numbers"
+
+
 def _finding(run: Run, graph: Graph | None) -> Finding:
     """What a run shows, with the line that stores the element that is wrong, or is out of bounds."""
     counterexample = None
@@ -342,12 +356,16 @@ def _judge(verdict: Equivalence, run: Run | None, left: Graph, right: Graph) -> 
         return replace(found, assumptions=(*found.assumptions, text), evidence=evidence)
     found = replace(found, runs=run.runs)
     if run.outcome in _WRONG:
-        if found.status == "proved" and not run.has_others:
-            reason = f"alarm: the kernel was proved, and {run.text}; this is a fault of Rewright, please report it"
+        is_real = not run.has_others and run.loses_digits is not True
+        if found.status == "proved" and is_real and not (run.outcome == "out of bounds" and _looks_up(found)):
+            fault = "this is a fault of Rewright, please report it"
+            if run.loses_digits is None:
+                fault = "it does not run in double precision, which would show whether it loses digits"
+            reason = f"alarm: the kernel was proved, and {run.text}; {fault}"
             return replace(found, status="unknown", evidence=Evidence.TESTED, reason=reason, certify=None)
         mine, reason = _finding(run, right), run.text
         if found.status == "proved":
-            reason = f"{reason}: over real numbers both are equal, and floats overflow or are no numbers"
+            reason = f"{reason}: {_why_floats(run)}"
         return replace(
             found,
             status="refuted",

@@ -37,10 +37,12 @@ class Run:
     """The reference's value and the kernel's."""
     shapes: tuple[tuple[int, ...], ...] = ()
     runs: int = 0
-    place: tuple[str, int] = ("", 0)
-    """The file and line of an access out of bounds."""
     has_others: bool = False
     """Whether some number is infinite or none, of which a proof over real numbers says nothing."""
+    loses_digits: bool | None = False
+    """Whether the kernel is right in double precision; None where it does not run so."""
+    place: tuple[str, int] = ("", 0)
+    """The file and line of an access out of bounds."""
 
 
 def run_beside(
@@ -104,12 +106,18 @@ def _compare(reference: Any, launcher: Any, inputs: Any, deadline: float, zeros:
             text = f"the kernel leaves argument {changed} as the reference does not"
             return Run("differs", text, f"argument {changed}", runs=count)
         found = _difference(expected, exact, mine)
-        if found is not None and not _is_rounded(launcher, (args, kwargs), exact, mine, zeros):
+        if found is None:
+            continue
+        precise = _precise(launcher, (args, kwargs), zeros)
+        if precise is None or not _all_of(_explains, exact, mine, precise):
             shapes = tuple(tuple(x.shape) for x in tree_flatten((args, kwargs))[0] if isinstance(x, torch.Tensor))
             output, index, values = found
             text = f"{output}{list(index)} is {values[0]:.6g} by the reference and {values[1]:.6g} by the kernel"
             is_real = all(map(math.isfinite, values)) and _are_finite((args, kwargs))
-            return Run("differs", text, output, index, values, shapes, count, has_others=not is_real)
+            loses = precise is not None and exact is not None and _all_of(_is_right, exact, precise)
+            return Run(
+                "differs", text, output, index, values, shapes, count, has_others=not is_real, loses_digits=loses
+            )
         if time.monotonic() > deadline:
             break
     return Run("agrees", runs=count)
@@ -141,19 +149,35 @@ def _in_doubles(reference: Any, args: Any, kwargs: Any) -> Any:
         return None
 
 
-def _is_rounded(launcher: Any, given: Any, exact: Any, mine: Any, zeros: bool) -> bool:
-    """Whether a kernel is a little off, and in double precision it is not.
+def _precise(launcher: Any, given: Any, zeros: bool) -> Any:
+    """What a kernel gives in double precision; None where it does not run so.
 
     Where large numbers cancel, the order of a kernel's operations may be worse than that of its reference.
     """
     try:
         wide = tree_map_only(torch.Tensor, lambda x: x.double() if x.is_floating_point() else x, _copies(given))
         with in_doubles(), interpreted(zeros=zeros):
-            precise = launcher(*wide[0], **wide[1])
-        outputs = [tree_flatten(values)[0] for values in (exact, mine, precise)]
-        return all(_explains(*x) for x in zip(*outputs, strict=True))
+            return launcher(*wide[0], **wide[1])
+    except Exception:
+        return None
+
+
+def _all_of(holds: Callable[..., bool], *results: Any) -> bool:
+    """Whether something holds of each output."""
+    try:
+        return all(holds(*x) for x in zip(*(tree_flatten(values)[0] for values in results), strict=True))
     except Exception:
         return False
+
+
+def _is_right(exact: torch.Tensor, precise: torch.Tensor) -> bool:
+    """Whether a kernel is right in doubles."""
+    a, c = exact.detach().double(), precise.detach().double()
+    finite = a.isfinite()
+    if not bool(finite.any()):
+        return True
+    scale, wide = a[finite].abs().amax(), (c - a)[finite].abs().amax()
+    return bool(wide.isfinite()) and bool(wide <= 1e-6 * scale + 1e-13)
 
 
 def _explains(exact: torch.Tensor, mine: torch.Tensor, precise: torch.Tensor) -> bool:

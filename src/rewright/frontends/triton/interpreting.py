@@ -216,7 +216,8 @@ def _by_numpy(name: str) -> Callable[..., Any]:
         if (known := _FUNCTIONS.get(name.removeprefix("fast_"))) is None:
             raise NotImplementedError(f"the interpreter has no {name}")
         interpreter: Any = import_module("triton.runtime.interpreter")
-        first = args[0]
+        args = tuple(x if hasattr(x, "handle") else interpreter.interpreter_semantic.to_tensor(x) for x in args)
+        first = max(args, key=lambda x: len(getattr(x, "shape", ())))
         with np.errstate(all="ignore"):
             found = known(*(a.handle.data for a in args))
         if found.dtype == np.bool_:

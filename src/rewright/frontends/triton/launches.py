@@ -203,7 +203,7 @@ def launch(
     if len(given) != len(names):
         raise CaptureError(f"the kernel {kernel.name} has {len(names)} arguments, and is given {len(given)}")
     pointers = {
-        name: value if isinstance(value, Pointer) else Pointer(value)
+        name: value if isinstance(value, Pointer) else _without_repetition(value)
         for name, value in zip(names, given, strict=True)
         if isinstance(value, torch.Tensor | Pointer)
     }
@@ -260,6 +260,14 @@ def _in_common_memory(pointers: Mapping[str, Pointer], written: Set[str]) -> dic
             steps = pointers[other].tensor.storage_offset() - bases[0].storage_offset()
             found[other] = Pointer(bases[0], pointers[other].offset + steps)
     return found
+
+
+def _without_repetition(tensor: torch.Tensor) -> Pointer:
+    """A tensor of which several elements lie at one place as its first place in what it is a view of."""
+    base = _base(tensor)
+    if base is tensor or not any(stride == 0 for stride in tensor.stride()):
+        return Pointer(tensor)
+    return Pointer(base, tensor.storage_offset() - base.storage_offset())
 
 
 def _base(tensor: torch.Tensor) -> torch.Tensor:

@@ -375,6 +375,10 @@ class Accesses:
         self, old: int, shape: Sequence[Dim], places: Sequence[Index], value: Data, mask: Truth, parts: Parts
     ) -> int:
         """As :meth:`_store_digits`, at places that are affine in digits of flat numbers."""
+        read = tuple(part for part in mask.parts if reads_data(part))
+        if read:
+            data = self._w.truth(Truth(read, mask.shape, mask.data))
+            mask = replace(mask, parts=tuple(part for part in mask.parts if part not in read), data=data)
         with parts.counted():
             block = parts.block(value.shape)
             sizes = self._variables(block)
@@ -507,7 +511,8 @@ class Accesses:
         for shape, strides in memory.shapes():
             for splits in (False, True) if shape == memory.sizes else (len(shape) == 1,):
                 places = by_axis(address.index, shape, strides, splits=splits)
-                if places is None or (len(shape) == 1 and shape != memory.sizes and reads_data(address.index)):
+                is_flat = len(shape) == 1 and shape != memory.sizes
+                if places is None or (is_flat and reads_data(address.index) and not _is_all_data(address.index)):
                     continue
                 if _is_narrow(shape, strides, places):
                     continue
@@ -541,6 +546,10 @@ class Accesses:
             if not (dense and reaches and at_most(place.start, 0) is True):
                 return False
         return True
+
+
+def _is_all_data(index: Index) -> bool:
+    return all(reads_data(Index(0, (term,))) for term in index.terms)
 
 
 def _is_narrow(shape: Sequence[Dim], strides: Sequence[Dim], places: Sequence[Index]) -> bool:

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from rewright.frontends.triton.meaning.indices import DATA
+from rewright.frontends.triton.meaning.indices import DATA, variables
 from rewright.ir.dims import Dim, SizeExpr, divide, symbol
-from rewright.terms.index import ZERO, Index, Variable
+from rewright.terms.index import ZERO, Atom, Index, Variable
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +52,25 @@ def by_axis(offset: Index, sizes: Sequence[Dim], strides: Sequence[Dim], *, spli
             continue
         for atom, coefficient in rest.terms:
             whole, rest_of = _split(coefficient, stride)
-            if rest_of != 0 and not splits:
+            if rest_of != 0 and (not splits or _reads(atom)):
                 continue
             places[axis] = places[axis] + Index(0, ((atom, whole),)) if whole != 0 else places[axis]
-        whole, _ = _split(rest.constant, stride)
-        places[axis] = places[axis] + whole
         rest = rest - places[axis] * stride
+        whole, rest_of = _split(rest.constant, stride)
+        if not _belongs_to_data(rest, rest_of):
+            places[axis] = places[axis] + whole
+            rest = rest - Index(whole * stride)
     return places if rest == ZERO else None
+
+
+def _reads(atom: Atom) -> bool:
+    return any(name.startswith(DATA) for name in variables(Index(0, ((atom, 1),))))
+
+
+def _belongs_to_data(rest: Index, remainder: Dim) -> bool:
+    """Whether a constant is added to what was read for an axis further inside: ``row * 40 + label - 1``."""
+    steps = [coefficient for atom, coefficient in rest.terms if _reads(atom)]
+    return bool(steps) and (remainder != 0 or any(isinstance(step, int) and step < 0 for step in steps))
 
 
 Below = Callable[[str, int], bool]

@@ -37,7 +37,7 @@ from rewright.frontends.triton.meaning.values import Address, Data, Shape, Truth
 from rewright.frontends.triton.meaning.writer import Writer
 from rewright.frontends.triton.text import Block, Function, Kind, Location, Module, Operation, all_operations
 from rewright.ir.dims import Dim, SizeExpr, divide
-from rewright.ir.errors import UnsupportedOperator
+from rewright.ir.errors import TypeMismatch, UnsupportedOperator
 from rewright.ir.types import DType, SourceSpan
 from rewright.ops.reference.simplifying import SimplifyingBuilder
 from rewright.terms.index import Index, variable
@@ -134,6 +134,9 @@ class Reader:
             found = meaning(self, op)
         except UnsupportedOperator as error:
             raise self._located(error, op.location) from None
+        except TypeMismatch:
+            text = f"{op.name} of blocks that are read in parts of other sizes is not read"
+            raise self._located(UnsupportedOperator(text), op.location) from None
         results = found if isinstance(found, tuple) else () if found is None else (found,)
         for name, value in zip(op.results, results, strict=True):
             self.values[name] = self.fixed.get(name, self._named(value))

@@ -14,8 +14,51 @@ from rewright.ops.reference import building as rb
 
 def selected(writer: Writer, condition: Data, yes: Data, no: Data) -> Data:
     """One of two values where a condition holds, else the other."""
-    found = _extremum(writer, condition, yes, no) or _left_out(writer, condition, yes, no)
+    found = (
+        _no_number(writer, condition, yes, no)
+        or _extremum(writer, condition, yes, no)
+        or _left_out(writer, condition, yes, no)
+    )
     return writer.select(condition, yes, no) if found is None else found
+
+
+def _no_number(writer: Writer, condition: Data, yes: Data, no: Data) -> Data | None:
+    """``where(a != a or b != b, nan, max(a, b))`` as the larger of both, which is no number where one of them is."""
+    value, node = writer.b.uniform(yes.position), writer.b.node(no.position)
+    if not (isinstance(value, float) and math.isnan(value)) or condition.axes != no.axes or condition.shape != no.shape:
+        return None
+    is_extremum = isinstance(node.op, ops.Maximum | ops.Minimum)
+    is_fold = isinstance(node.op, ops.Reduce) and node.op.kind in ("maximum", "minimum")
+    if not (is_extremum or is_fold):
+        return None
+    parts = [_tested(writer, part) for part in _parts(writer, condition.position)]
+    wanted = {(p, node.op.dimensions if isinstance(node.op, ops.Reduce) else None) for p in node.operands}
+    return no if all(part in wanted for part in parts) else None
+
+
+def _tested(writer: Writer, position: int) -> tuple[int, tuple[int, ...] | None] | None:
+    """What a condition holds of where it is no number, or where any along some axes is: ``max(x != x) > 0``."""
+    node = writer.b.node(position)
+    if _is_no_number(node.op, node.operands):
+        return node.operands[0], None
+    if isinstance(node.op, ops.Compare) and (node.op.direction, writer.b.uniform(node.operands[1])) in _ANY:
+        node = writer.b.node(_unconverted(writer, node.operands[0]))
+    if not isinstance(node.op, ops.Reduce) or node.op.kind not in ("maximum", "or"):
+        return None
+    inner = writer.b.node(_unconverted(writer, node.operands[0]))
+    return (inner.operands[0], node.op.dimensions) if _is_no_number(inner.op, inner.operands) else None
+
+
+_ANY = (("GE", 1), ("GT", 0), ("NE", 0))
+
+
+def _unconverted(writer: Writer, position: int) -> int:
+    """A truth value, or an integer of more bits, before it was made the number that it is."""
+    node = writer.b.node(position)
+    while isinstance(node.op, ops.Convert) and not writer.b.type(node.operands[0]).dtype.is_float:
+        position = node.operands[0]
+        node = writer.b.node(position)
+    return position
 
 
 _KINDS = {"GT": ops.Maximum(), "GE": ops.Maximum(), "LT": ops.Minimum(), "LE": ops.Minimum()}

@@ -69,6 +69,8 @@ def load_from(reader: Reader, address: Address, mask: Truth, other: Data | None,
         reader.touched.append(address)
         dtype = DTYPES.get(element, reader.writer.b.type(reader.memories[address.argument].position).dtype)
         return reader.writer.constant(rb.cast(0, dtype), address.shape, dtype)
+    if _never(reader, mask) and (dtype := DTYPES.get(element)) is not None:
+        return reader.writer.unspecified((), address.shape, dtype) if other is None else other
     known = reader.access.known(address, mask, reader.active)
     dtype = DTYPES.get(element)
     if known is not None and dtype in (DType.I32, DType.I64):
@@ -116,6 +118,8 @@ def store_to(reader: Reader, address: Address, value: Value, mask: Truth, dtype:
     if reader.is_trial:
         reader.touched.append(address)
         return
+    if _never(reader, mask):
+        return
     if address.data is not None:
         raise UnsupportedOperator("a store to places that are computed from data is not read")
     data, kind = reader.writer.data(value), reader.writer.b.type(reader.memories[address.argument].position).dtype
@@ -125,6 +129,11 @@ def store_to(reader: Reader, address: Address, value: Value, mask: Truth, dtype:
     if kind is DType.BOOL is not dtype:  # as a byte
         data = reader.writer.apply(ops.Compare("NE"), data, reader.writer.constant(0, data.shape, dtype))
     reader.access.store(address, data, _guarded(reader, mask), reader.active)
+
+
+def _never(reader: Reader, mask: Truth) -> bool:
+    """Whether a mask holds nowhere, as that of a block which lies behind the end."""
+    return any(reader.implies(part * -1 - 1) for part in mask.parts)
 
 
 def _guarded(reader: Reader, mask: Truth) -> Truth:
@@ -156,7 +165,7 @@ def accumulated(reader: Reader, op: Operation) -> Value:
     if kind != "sum" and not dtype.is_float:
         raise UnsupportedOperator("an atomic extremum of integers is not read")
     before = reader.writer.unspecified(tuple(reader.sizes), address.shape, dtype)
-    if reader.is_trial:
+    if reader.is_trial or (rest and _never(reader, _mask(reader, rest[0], address))):
         return before
     if address.data is not None:
         raise UnsupportedOperator("an atomic operation at places that are computed from data is not read")

@@ -12,7 +12,7 @@ from rewright.frontends.triton.meaning.indices import lane
 from rewright.frontends.triton.meaning.places import Digit, Place
 from rewright.frontends.triton.meaning.values import Data, Shape
 from rewright.frontends.triton.meaning.writer import Writer
-from rewright.ir.dims import Dim, divide
+from rewright.ir.dims import Dim, at_most, divide
 from rewright.ops.reference import building as rb
 
 
@@ -37,6 +37,9 @@ class Views:
         than what fills a tile.
         """
         b = self._w.b
+        if any(_is_outside(place, size) for place, size in zip(places, sizes, strict=True)):
+            dtype = b.type(tensor).dtype
+            return self._w.constant(rb.cast(filling, dtype), block, dtype)
         for zeros in (True, False) if any(idle) else (False,):
             own = [(bool(idle) and idle[n] is zeros) or not (idle or zeros) for n in range(len(places))]
             low = [-p.start if is_own else 0 for p, is_own in zip(places, own, strict=True)]
@@ -131,6 +134,11 @@ class Views:
             position = rb.reshape(self._w.b, value.position, [*shape[:place], *shape[place + 1 :]])
             value = Data(position, tuple(own for own in value.axes if own != name), value.shape)
         return value
+
+
+def _is_outside(place: Place, size: Dim) -> bool:
+    """Whether all of a block lies behind the end of an axis."""
+    return at_most(size, place.start) is True and size != 0
 
 
 def lengths(place: Place) -> list[Dim]:
