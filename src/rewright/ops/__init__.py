@@ -48,6 +48,7 @@ from rewright.ops.layout import (
     View,
 )
 from rewright.ops.leaf import Constant, Input, Iota, Leaf, is_table, splat
+from rewright.ops.random import Philox
 from rewright.ops.reduction import Reduce, ReduceWindow
 from rewright.ops.scatter import Scatter
 from rewright.ops.sorting import Ordering, Sort, TopK

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import inspect
 import warnings
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
@@ -43,7 +44,7 @@ def ttir_of(function: Any, arguments: Mapping[str, Any]) -> tuple[str, frozenset
     source = compiler.ASTSource(function, signature=signature, constexprs=constants)
     backend = compiler.make_backend(target)
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), _library_apart():
             warnings.simplefilter("ignore")
             options: Any = backend.parse_options({})
             text = _compiled(source, backend, target, options)
@@ -53,6 +54,32 @@ def ttir_of(function: Any, arguments: Mapping[str, Any]) -> tuple[str, frozenset
         raise CaptureError(
             f"the kernel {function.__name__} does not compile: {reason[-1] if reason else error!r}"
         ) from None
+
+
+LIBRARY = (("triton.language.standard", "sort_impl"), ("triton.language.random", "philox_impl"))
+"""Functions of Triton's own library that stay calls in TTIR: what they give has a name, and the way to it has not."""
+
+
+@contextmanager
+def _library_apart() -> Generator[None]:
+    generator: Any = import_module("triton.compiler.code_generator")
+    check = getattr(generator, "_check_fn_args", None)  # which refuses blocks as arguments of calls that stay
+    functions: list[Any] = [getattr(import_module(home), name, None) for home, name in LIBRARY]
+    known = [function for function in functions if check is not None and hasattr(function, "noinline")]
+    before = [function.noinline for function in known]
+    for function in known:
+        function.noinline = True
+    generator._check_fn_args = _nothing
+    try:
+        yield
+    finally:
+        generator._check_fn_args = check
+        for function, value in zip(known, before, strict=True):
+            function.noinline = value
+
+
+def _nothing(*_: object) -> None:
+    """Refuse nothing."""
 
 
 def _compiled(source: Any, backend: Any, target: Any, options: Any) -> str:

@@ -6,8 +6,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from rewright import ops
 from rewright.frontends.aten.context import Context, Table, Value
 from rewright.ir.dims import Dim
+from rewright.ir.types import DType
+from rewright.ops.reference import building as rb
 
 if TYPE_CHECKING:
     from rewright.frontends.triton.meaning.reader import Argument, Tensor
@@ -54,6 +57,16 @@ def launch(
         c.assume(text)
     places = [name for name, kind in zip(names, kinds, strict=True) if kind == "t"]
     return [reader.memories[places[memories.index(number)]].position for number in written]
+
+
+@TABLE.register("rewright.philox.default")
+def philox(c: Context, low: Value, high: Value, seed: Value, word: int) -> int:
+    """A word of Philox for places of 64 bits in two parts; see :mod:`rewright.kernel.random`."""
+    b, shape = c.b, c.result().shape
+    counter, rest, key = (rb.broadcast(b, rb.convert(b, p, DType.I64), shape) for p in c.positions(low, high, seed))
+    zero, which = rb.splat_like(b, 0, counter), rb.splat_like(b, word, counter)
+    keys = [b.add(op, key, rb.splat_like(b, 1 << 32, key)) for op in (ops.Remainder(), ops.Divide())]
+    return b.add(ops.Philox(), counter, rest, zero, zero, *keys, which)
 
 
 def _tensors(tensors: Sequence[Value], strides: Sequence[Dim]) -> list[Tensor]:

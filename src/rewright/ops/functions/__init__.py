@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from rewright.ops.functions import arithmetic, logic, order, powers, rounding, special, transcendental
+from rewright.ops.functions import arithmetic, logic, order, powers, random, rounding, special, transcendental
 from rewright.ops.functions.record import ScalarFunction
 
-_THEMES = (arithmetic, logic, order, powers, rounding, special, transcendental)
+_THEMES = (arithmetic, logic, order, powers, random, rounding, special, transcendental)
 _RECORDS = [value for theme in _THEMES for value in vars(theme).values() if isinstance(value, ScalarFunction)]
 FUNCTIONS: Mapping[str, ScalarFunction] = {f.name: f for f in (*_RECORDS, *order.COMPARISONS.values())}
 """Every scalar function by its name."""

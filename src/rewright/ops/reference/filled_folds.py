@@ -6,12 +6,14 @@ largest of ``x``. What is computed of each element on the way is computed of wha
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from rewright import ops
-from rewright.ir.dims import is_nonnegative
+from rewright.ir.dims import Dim, at_most, is_nonnegative
 from rewright.ops.base import array_dtype, identity_value
 from rewright.ops.elementwise import Elementwise
 from rewright.ops.reference import products
@@ -42,6 +44,26 @@ def unfilled(b: SimplifyingBuilder, op: ops.Reduce, operand: int) -> int | None:
         return None
     kind = op.infer([node.type])
     return b.add(ops.Reshape(kind.shape), b.add(ops.Reduce(op.kind, tuple(sorted(axes))), source))
+
+
+def sorted_filled(b: SimplifyingBuilder, op: ops.Sort, operand: int) -> int | None:
+    """Sorted values of what was filled behind its end with what comes last: they are filled behind theirs."""
+    node = b.node(operand)
+    if not isinstance(node.op, ops.Pad) or op.result != "values" or not node.type.dtype.is_float:
+        return None
+    others = any(high != 0 for axis, high in enumerate(node.op.high) if axis != op.dimension)
+    high = node.op.high[op.dimension]
+    last = b.uniform(node.operands[1]) == (-math.inf if op.descending else math.inf)
+    if others or any(node.op.low) or any(node.op.interior) or not last or not is_nonnegative(high):
+        return None
+    return b.add(node.op, b.add(op, node.operands[0]), node.operands[1])
+
+
+def is_before(op: ops.Slice, pad: ops.Pad, shape: Sequence[Dim]) -> bool:
+    """Whether a slice ends before what a tensor of some shape is filled with behind its end."""
+    if any(pad.low) or any(pad.interior) or not all(is_nonnegative(high) for high in pad.high):
+        return False
+    return all(high == 0 or at_most(end, n) is True for end, n, high in zip(op.limit, shape, pad.high, strict=True))
 
 
 def _outside(b: SimplifyingBuilder, position: int) -> int:

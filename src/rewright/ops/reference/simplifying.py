@@ -205,6 +205,8 @@ def _slice(b: SimplifyingBuilder, op: ops.Slice, operands: tuple[int, ...]) -> i
         start = tuple(a + c for a, c in zip(inner.op.start, op.start, strict=True))
         limit = tuple(a + c for a, c in zip(inner.op.start, op.limit, strict=True))
         return b.add(ops.Slice(start, limit, op.stride), *inner.operands)
+    if isinstance(inner.op, ops.Pad) and filled_folds.is_before(op, inner.op, b.type(inner.operands[0]).shape):
+        return b.add(op, inner.operands[0])
     value = b.uniform(x)
     if value is not None:
         return _constant(b, value, op.infer([inner.type]).shape, inner.type.dtype)
@@ -343,6 +345,10 @@ def _reduce(b: SimplifyingBuilder, op: ops.Reduce, operands: tuple[int, ...]) ->
     return b.add(ops.Reshape(op.infer([node.type]).shape), result)
 
 
+def _sort(b: SimplifyingBuilder, op: ops.Sort, operands: tuple[int, ...]) -> int | None:
+    return filled_folds.sorted_filled(b, op, operands[0])
+
+
 def _pad(b: SimplifyingBuilder, op: ops.Pad, operands: tuple[int, ...]) -> int | None:
     unchanged = all(size == 0 for size in (*op.low, *op.high, *op.interior))
     return operands[0] if unchanged else None
@@ -393,6 +399,7 @@ _REWRITES: dict[type[Operator], Rewrite] = {
     ops.Divide: _neutral(1, 1),
     ops.Compare: _compare,
     ops.Reduce: _reduce,
+    ops.Sort: _sort,
     ops.Pad: _pad,
     ops.DotGeneral: _dot,
     ops.ReduceScatter: _reduce_scatter,

@@ -10,6 +10,7 @@ from rewright.frontends.triton.meaning.combiners import kind_of
 from rewright.frontends.triton.meaning.firsts import first_place
 from rewright.frontends.triton.meaning.indices import DATA, lane, moved_lanes, substitute, variables
 from rewright.frontends.triton.meaning.integers import DTYPES
+from rewright.frontends.triton.meaning.moments import merged
 from rewright.frontends.triton.meaning.table import MEANINGS
 from rewright.frontends.triton.meaning.values import Address, Choice, Data, Truth, Value, Whole
 from rewright.frontends.triton.text import Operation
@@ -144,7 +145,7 @@ def counted(reader: Reader, op: Operation) -> Value:
 def reduced(reader: Reader, op: Operation) -> Value | tuple[Value, ...]:
     """A block folded along an axis by a combiner that is one operation, or finds the first largest or least."""
     if len(op.operands) > 1:
-        return first_place(reader, op, reader.operands(op))
+        return merged(reader, op, reader.operands(op)) or first_place(reader, op, reader.operands(op))
     (value,), axis, kind = _folded_operands(reader, op), int(op.attributes["axis"]), _combiner(reader, op)
     data = reader.writer.data(value)
     position = _folded(reader, kind, data.position, len(data.axes) + axis)

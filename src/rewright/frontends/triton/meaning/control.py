@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from rewright import ops
 from rewright.frontends.triton.meaning.integers import negation
+from rewright.frontends.triton.meaning.library import library_call
 from rewright.frontends.triton.meaning.table import MEANINGS
 from rewright.frontends.triton.meaning.values import Address, Data, Truth, Value
 from rewright.frontends.triton.text import Block, Operation
@@ -77,6 +78,9 @@ def branch(reader: Reader, op: Operation, blocks: dict[str, Block]) -> None:
 def called(reader: Reader, op: Operation) -> tuple[Value, ...]:
     """Another function of the module, in its place."""
     name = next(word for word in op.words if word.startswith("@")).lstrip("@")
+    known = library_call(reader, op, name)
+    if known is not None:
+        return known
     function = reader.module.functions[name]
     given = reader.operands(op)
     before = reader.values, reader.function, reader.fixed

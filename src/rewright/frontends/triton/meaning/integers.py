@@ -255,6 +255,8 @@ def logic(reader: Reader, op: Operation) -> Value:
         negated = negation(left)
         if negated is not None:
             return negated
+    if isinstance(left, Whole) and isinstance(right, Whole) and op.name == "arith.xori" and right.index == Index(-1):
+        return replace(left, index=left.index * -1 - 1)
     if isinstance(left, Whole) and isinstance(right, Whole) and op.name == "arith.andi":
         ones = right.index.as_size()
         if isinstance(ones, int) and ones >= 0 and ones & (ones + 1) == 0 and reader.implies(left.index):
@@ -345,8 +347,11 @@ def with_sign(reader: Reader, value: Value) -> Data:
     dtype = reader.writer.dtype(data)
     if dtype is DType.BOOL:
         return reader.writer.apply(ops.Negate(), reader.writer.convert(data, DType.I32))
-    if not dtype.is_unsigned:
-        return data
+    return with_sign_of(reader, data, dtype) if dtype.is_unsigned else data
+
+
+def with_sign_of(reader: Reader, data: Data, dtype: DType) -> Data:
+    """A number that is not negative as the bits of one with a sign, of so many bits as a dtype has."""
     return _moved_where(reader, data, "GE", 1 << (_BITS[dtype] - 1), -(1 << _BITS[dtype]))
 
 
