@@ -405,6 +405,7 @@ CASES: dict[str, st.SearchStrategy[Case]] = {
     "erf_inverse": elementwise(ops.ErfInverse, FLOATS, 1, -1, 1),
     "atan2": elementwise(ops.Atan2, FLOATS, 2),
     "zeta": elementwise(ops.Zeta, FLOATS, 2, 2, 9),
+    "philox": elementwise(ops.Philox, (DType.I64,), 7, 0, 3),
     **{op.name: elementwise(op, NUMBERS, 1) for op in (ops.Negate, ops.Abs, ops.Sign)},
     **{op.name: elementwise(op, NUMBERS, 2) for op in (ops.Add, ops.Subtract, ops.Multiply)},
     **{op.name: elementwise(op, ANY, 2) for op in (ops.Maximum, ops.Minimum)},

@@ -204,3 +204,14 @@ def test_collectives_need_all_ranks() -> None:
 def test_an_opaque_call_cannot_be_executed() -> None:
     with pytest.raises(RewrightError, match="custom_call flash is opaque and cannot be executed"):
         run(ops.CustomCall("flash", (), (), 0))
+
+
+def test_philox_gives_the_words_of_its_authors() -> None:
+    """The known answers of Random123 for counters and keys of zeros and of ones."""
+    zeros, ones = [0] * 6, [0xFFFFFFFF] * 6
+
+    def words(counter: list[int]) -> list[int]:
+        return [int(run(ops.Philox(), *(np.array(n, np.int64) for n in (*counter, word)))) for word in range(4)]
+
+    assert words(zeros) == [0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8]
+    assert words(ones) == [0x408F276D, 0x41C83B0E, 0xA20BC7C6, 0x6D5451FD]

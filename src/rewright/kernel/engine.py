@@ -43,8 +43,9 @@ _COUNTED = (
     "something counts in each row of attention and of logarithms of sums; where nothing does, PyTorch gives zero or an "
     "infinity, and softmax written out no number"
 )
-_MOST_CONFIGURATIONS, _CONFIGURATIONS = 8, 60.0
-"""Of how many configurations of an autotuner each is proved, and for how many seconds others are begun."""
+_MOST_CONFIGURATIONS, _CONFIGURATIONS, _AGAIN = 8, 20.0, 2.0
+"""Of how many configurations of an autotuner each is proved, for how many seconds others are begun, and how long each
+of these is run."""
 
 
 @dataclass(frozen=True)
@@ -126,6 +127,8 @@ class _Case:
     explain: bool
     assumptions: tuple[str, ...]
     """What a compiler took for granted that made the kernels."""
+    seconds: float = _SECONDS
+    """How long kernels are run."""
 
     def for_each_configuration(self) -> KernelVerdict:
         """The verdict on the first configuration of autotuners, or on one that is not right."""
@@ -139,7 +142,8 @@ class _Case:
             if number >= _MOST_CONFIGURATIONS or time.monotonic() > deadline:
                 text = f"the autotuner takes one of its first {number} configurations of {len(texts)}"
                 return replace(first, assumptions=(*first.assumptions, text))
-            found = replace(self, launcher=configurations.launcher(self.launcher, number)).verdict()
+            other = replace(self, launcher=configurations.launcher(self.launcher, number), seconds=_AGAIN)
+            found = other.verdict()
             if found.status != "proved":
                 return replace(found, reason=f"with the configuration {texts[number]}: {found.reason}")
             more = tuple(text for text in found.assumptions if text not in first.assumptions)
@@ -186,7 +190,7 @@ class _Case:
         return replace(found, reason=f"{found.reason}{_IF_ZERO}") if found.status == "proved" else found
 
     def _run(self, inputs: Inputs, *, zeros: bool) -> Run | None:
-        return _run(self.reference, self.launcher, inputs, zeros)
+        return _run(self.reference, self.launcher, inputs, self.seconds, zeros)
 
     def _read(self, left: Graph, inputs: Inputs, run: Run | None, *, zeros: bool, guards: bool) -> KernelVerdict:
         """The verdict of the proof, beside what a run showed."""
@@ -274,12 +278,14 @@ def _has_infinity(graph: Graph, node: Node) -> bool:
     return any(isinstance(value, float) and math.isinf(value) for value in values)
 
 
-def _run(reference: Callable[..., Any], launcher: Callable[..., Any], inputs: Inputs, zeros: bool) -> Run | None:
+def _run(
+    reference: Callable[..., Any], launcher: Callable[..., Any], inputs: Inputs, seconds: float, zeros: bool
+) -> Run | None:
     """Both programs on numbers; None where the arguments have none."""
     tensors = [x for x in tree_flatten(inputs[0])[0] if isinstance(x, torch.Tensor)]
     if any(type(x) is not torch.Tensor or x.device.type != "cpu" for x in tensors):
         return None
-    return run_beside(reference, launcher, inputs, _SECONDS, zeros=zeros)
+    return run_beside(reference, launcher, inputs, seconds, zeros=zeros)
 
 
 def _in_words(verdict: Equivalence) -> Equivalence:

@@ -15,14 +15,14 @@ _library.define("philox(Tensor low, Tensor high, Tensor seed, int word) -> Tenso
 
 @torch.library.impl(_library, "philox", "Meta")
 def _shape(low: torch.Tensor, high: torch.Tensor, seed: torch.Tensor, word: int) -> torch.Tensor:
-    return torch.empty(torch.broadcast_shapes(low.shape, high.shape, seed.shape), dtype=torch.int64, device=low.device)
+    return (low + high + seed).long()
 
 
 @torch.library.impl(_library, "philox", "CPU")
 def _values(low: torch.Tensor, high: torch.Tensor, seed: torch.Tensor, word: int) -> torch.Tensor:
     zero = torch.zeros((), dtype=torch.int64)
     operands = [low, high, zero, zero, seed % (1 << 32), seed // (1 << 32), zero + word]
-    return torch.from_numpy(_words(*(x.numpy() for x in operands)))
+    return torch.tensor(_words(*(x.numpy() for x in operands)))
 
 
 def philox(seed: torch.Tensor | int, places: torch.Tensor) -> tuple[torch.Tensor, ...]:

@@ -34,6 +34,10 @@ def philox(*operands: Array) -> Array:
     return found.astype(np.asarray(operands[0]).dtype)
 
 
+def _exact(*operands: int) -> int:
+    return int(philox(*(np.array(int(x), np.int64) for x in operands)))
+
+
 def _facts(_: Sequence[Facts], dtype: DType) -> Facts:
     return facts_between(0, (1 << 32) - 1, whole=True)
 
@@ -41,7 +45,7 @@ def _facts(_: Sequence[Facts], dtype: DType) -> Facts:
 PHILOX = ScalarFunction(
     name="philox",
     operands=Operands(7, "number"),
-    values=Values(philox, exact=None, digits=None, definition=None, jumps="zero"),
+    values=Values(philox, exact=_exact, digits=None, definition=None, jumps="zero"),
     facts=_facts,
     domain=EVERYWHERE,
     curve=None,

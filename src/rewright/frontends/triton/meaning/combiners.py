@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rewright import ops
+from rewright.frontends.triton.meaning.copies import Copied
 from rewright.frontends.triton.meaning.integers import DTYPES
-from rewright.frontends.triton.meaning.steps import Copied
 from rewright.frontends.triton.meaning.values import Data, Truth
 from rewright.frontends.triton.text import Operation
 from rewright.ir.errors import RewrightError

@@ -16,6 +16,7 @@ from rewright import ops
 from rewright.frontends.triton.meaning.control import either
 from rewright.frontends.triton.meaning.endings import latest_end
 from rewright.frontends.triton.meaning.indices import STEP, reads_data, variables
+from rewright.frontends.triton.meaning.moments import COUNTS, Moments, invariants, state_of
 from rewright.frontends.triton.meaning.places import by_axis, magnitude
 from rewright.frontends.triton.meaning.steps import Step, added, step_of
 from rewright.frontends.triton.meaning.table import MEANINGS
@@ -122,8 +123,17 @@ def _largest(reader: Reader, index: Index) -> Dim:
 class _Loop:
     """One loop while it is read."""
 
-    def __init__(self, reader: Reader, op: Operation, count: _Count, start: Sequence[Value], low: Whole) -> None:
-        self._reader = reader
+    def __init__(
+        self,
+        reader: Reader,
+        op: Operation,
+        count: _Count,
+        start: Sequence[Value],
+        low: Whole,
+        *,
+        is_rest: bool = False,
+    ) -> None:
+        self._reader, self._op, self._is_rest = reader, op, is_rest
         self._body = op.regions[0]
         self._count = count
         self._start = list(start)
@@ -142,6 +152,10 @@ class _Loop:
             found, why = None, str(error)
         if found is not None:
             return found
+        self._restore(before)
+        peeled = self._peeled()
+        if peeled is not None:
+            return peeled
         self._restore(before)
         if isinstance(self._count.most, int) and self._count.most <= MOST:
             return self._written_out(self._count.most)
@@ -297,6 +311,8 @@ class _Loop:
             self._restore(before)
             for number in extrema:
                 found[number] = self._fold(steps[number], number, ends[number])
+        for moments in {step.moments for step in steps.values() if step.moments is not None}:
+            found |= self._moments(moments, given)
         fixed: dict[str, Value] = {}
         for number in extrema:
             last = found[number]
@@ -304,9 +320,39 @@ class _Loop:
             fixed[self._ends[number]] = last
         ends = self._last = self._iteration(self._counter(), given, fixed)
         for number, step in steps.items():
-            if number not in extrema:
+            if number not in found:
                 found[number] = self._fold(step, number, ends[number])
         return found
+
+    def _moments(self, moments: Moments, given: Sequence[Value]) -> dict[int, Value]:
+        """The mean, ``m2`` and count behind the last iteration: those of the start, and what iterations merge in."""
+        writer, numbers = self._reader.writer, (moments.mean, moments.m2, moments.count)
+        own, before = list(given), self._memories()
+        for number in numbers:
+            like = self._unknown[number]
+            own[number] = writer.constant(0.0, like.shape, writer.dtype(like))
+        ends = self._iteration(self._counter(), own)
+        self._restore(before)
+        parts = invariants(writer, *moments.of([writer.data(end) for end in ends]))
+        first = invariants(writer, *moments.of([writer.data(value) for value in self._start]))
+        sums = [writer.apply(ops.Add(), a, self._summed(b)) for a, b in zip(first, parts, strict=True)]
+        self._reader.assumptions[COUNTS.format(writer.b.span.line)] = None
+        return dict(zip(numbers, state_of(writer, *sums), strict=True))
+
+    def _summed(self, part: Data) -> Data:
+        """The sum over the iterations that an instance runs."""
+        return self._reader.writer.fold("sum", self._of_each_iteration(part, Step("sum")), self.axis)
+
+    def _of_each_iteration(self, part: Data, step: Step) -> Data:
+        """What iterations contribute along their axis, and nothing in those that an instance does not run."""
+        writer = self._reader.writer
+        if not self._count.is_exact:
+            runs = Truth(self._count.runs(self._counter().index), part.shape)
+            part = writer.select(writer.truth(runs), part, self._neutral(step, part))
+        if self.axis not in part.axes:
+            axes = (*(a for a in writer.axes if a in part.axes or a == self.axis),)
+            part = Data(writer.spread(part, axes), axes, part.shape)
+        return part
 
     def _memories(self) -> dict[str, tuple[int, int, int]]:
         return {n: (m.position, len(m.stores), len(m.loads)) for n, m in self._reader.memories.items()}
@@ -331,13 +377,7 @@ class _Loop:
         position = added(writer.b, part.position, self._unknown[number].position)
         if position is None:
             raise UnsupportedOperator("a loop carries a value that it does not change")
-        part = writer.narrowed(replace(part, position=position))
-        if not self._count.is_exact:
-            runs = Truth(self._count.runs(self._counter().index), part.shape)
-            part = writer.select(writer.truth(runs), part, self._neutral(step, part))
-        if self.axis not in part.axes:
-            axes = (*(a for a in writer.axes if a in part.axes or a == self.axis),)
-            part = Data(writer.spread(part, axes), axes, part.shape)
+        part = self._of_each_iteration(writer.narrowed(replace(part, position=position)), step)
         total = writer.fold(step.kind, part, self.axis)
         start = writer.data(self._start[number])
         if step.follows is not None and writer.b.uniform(start.position) != 0:
@@ -350,6 +390,21 @@ class _Loop:
         return writer.apply(joined(), start, total)
 
     # --- written out
+
+    def _peeled(self) -> tuple[Value, ...] | None:
+        """The first iteration by itself, where something is done in that alone, and the others as a fold."""
+        count, reader = self._count, self._reader
+        if self._is_rest or not any(op.name == "scf.if" for op in self._body.operations):
+            return None
+        if not (count.is_exact or reader.decided(Truth(count.runs(count.low), ()))):
+            return None
+        first = self._iteration(replace(self._low, index=count.low), self._start)
+        low = count.low + count.step
+        rest = replace(count, low=low, most=count.most - 1)
+        try:
+            return _Loop(reader, self._op, rest, first, replace(self._low, index=low), is_rest=True).run()
+        except UnsupportedOperator:
+            return None
 
     def _written_out(self, times: int) -> tuple[Value, ...]:
         values: tuple[Value, ...] = tuple(self._start)

@@ -14,13 +14,12 @@ from typing import TYPE_CHECKING
 
 from rewright import ops
 from rewright.frontends.triton.meaning.combiners import combined
-from rewright.frontends.triton.meaning.steps import Copied
+from rewright.frontends.triton.meaning.copies import Copied, dependents
 from rewright.frontends.triton.meaning.values import Data, Value
 from rewright.frontends.triton.meaning.writer import Writer
 from rewright.frontends.triton.text import Operation
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph, GraphBuilder
-from rewright.ir.types import TensorType
 from rewright.ops.reference import building as rb
 from rewright.terms.claim import Claim
 from rewright.terms.normal.prove import prove
@@ -100,16 +99,42 @@ def _of_combiner(graph: Graph, given: Sequence[int], ends: Sequence[int]) -> Mom
         states = [[right.input(name, ops.Input(name, kind)) for name in names] for names in (_NAMES, _OTHERS)]
         parts = [_invariants(right, *state) for state in states]
         both = [right.add(ops.Add(), a, b) for a, b in zip(*parts, strict=True)]
-        if _holds(left, _of(order, results), right, both, _named_counts(kind, right)):
+        if _holds(left, _of(order, results), right, both, ("count", "other count")):
             return order
     return None
 
 
+def moments_of_step(
+    graph: Graph, unknown: Mapping[int, int], ends: Mapping[int, int], others: Sequence[int], counts: Sequence[int]
+) -> Moments | None:
+    """Which carried values of a loop are a mean, ``m2`` and a count, where an iteration merges something into them.
+
+    ``unknown`` are the nodes before an iteration and ``ends`` those behind it. What is merged is what an iteration
+    makes of nothing.
+    """
+    for order in (Moments(a, b, count) for count in counts for a, b in permutations(others)):
+        numbers = order.mean, order.m2, order.count
+        kinds = {graph.nodes[unknown[n]].type for n in numbers}
+        if len(kinds) != 1:
+            continue
+        (kind,) = kinds
+        moving = set[int]().union(*(dependents(graph, unknown[n]) for n in numbers))
+        left, right = (Copied(graph, moving, kind) for _ in range(2))
+        state = dict(zip((unknown[n] for n in numbers), _NAMES, strict=True))
+        nothing = dict.fromkeys((unknown[n] for n in numbers), None)
+        mean, m2, count = (left.of(ends[n], state, "now") for n in numbers)
+        alone = [right.of(ends[n], nothing, "now") for n in numbers]
+        before = [right.input(name, kind) for name in _NAMES]
+        parts = [_invariants(right.builder, *values) for values in (before, alone)]
+        both = [right.builder.add(ops.Add(), a, b) for a, b in zip(*parts, strict=True)]
+        right.builder.output(_COUNTED, alone[2])
+        if _holds(left, (mean, m2, count), right.builder, both, ("count", _COUNTED)):
+            return order
+    return None
+
+
+_COUNTED = "counted"
 _NAMES, _OTHERS = ("mean", "m2", "count"), ("other mean", "other m2", "other count")
-
-
-def _named_counts(kind: TensorType, builder: GraphBuilder) -> tuple[str, str]:
-    return "count", "other count"
 
 
 def _orders() -> Iterator[Moments]:
@@ -133,17 +158,18 @@ def _invariants(b: GraphBuilder, mean: int, m2: int, count: int) -> tuple[int, i
 def _holds(
     left: Copied, state: tuple[int, int, int], right: GraphBuilder, sums: Sequence[int], counts: tuple[str, str]
 ) -> bool:
-    """Whether a state has the sums that it should, where two counts are one or more together, and where both are none."""
+    """Whether a state has the sums that it should, where counts are one or more together, and where both are none."""
     for number, position in enumerate(_invariants(left.builder, *state)):
         left.builder.output(str(number), position)
     for number, position in enumerate(sums):
         right.output(str(number), position)
     one, other = left.builder.build(), right.build()
+    counted = other.outputs.pop(counts[1], None)
     for is_any in (True, False):
         sides = [_completed(graph, (one, other)) for graph in (one, other)]
-        facts = _facts(sides[0], counts, is_any)
+        facts = _facts(sides[1], counts, counted, is_any)
         try:
-            if prove(Claim(*sides, facts=facts), _SECONDS).status != "proved":
+            if prove(Claim(sides[0], sides[1], facts=facts), _SECONDS).status != "proved":
                 return False
         except RewrightError:
             return False
@@ -164,11 +190,19 @@ def _completed(graph: Graph, others: Sequence[Graph]) -> Graph:
     return b.build()
 
 
-def _facts(like: Graph, counts: tuple[str, str], is_any: bool) -> Graph:
-    """That counts are not negative, and together one at least; or that both are zero."""
+def _facts(like: Graph, counts: tuple[str, str], counted: int | None, is_any: bool) -> Graph:
+    """That counts are not negative, and together one at least; or that both are zero.
+
+    ``counted`` is the node of the second count in a program, where that is no input.
+    """
     b = GraphBuilder("facts")
     made = {name: b.input(name, ops.Input(name, like.nodes[p].type)) for name, p in like.inputs.items()}
-    own = [made[name] for name in counts]
+    places: dict[int, int] = {}
+    for position in sorted(like.ancestors([] if counted is None else [counted])):
+        node = like.nodes[position]
+        is_input = isinstance(node.op, ops.Input)
+        places[position] = made[node.op.label] if is_input else b.add(node.op, *(places[p] for p in node.operands))  # type: ignore[attr-defined]
+    own = [made[counts[0]], made[counts[1]] if counted is None else places[counted]]
     zero, one = (rb.splat_like(b, value, own[0]) for value in (0.0, 1.0))
     if is_any:
         conditions = [rb.compare(b, "GE", count, zero) for count in own]

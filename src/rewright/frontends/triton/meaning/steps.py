@@ -8,17 +8,18 @@ multiplies each addend by ``A(m, m')``, which turns ``B(m)`` into ``B(m')``, and
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 from rewright import ops
+from rewright.frontends.triton.meaning.copies import Copied, dependents
+from rewright.frontends.triton.meaning.moments import Moments, moments_of_step
 from rewright.ir.graph import Graph, GraphBuilder
-from rewright.ir.types import TensorType
 from rewright.terms.claim import Claim
 from rewright.terms.normal.prove import prove
 
-Kind = Literal["sum", "maximum", "minimum"]
+Kind = Literal["sum", "maximum", "minimum", "moments"]
 _SECONDS = 10.0
 
 
@@ -29,6 +30,8 @@ class Step:
     kind: Kind
     follows: int | None = None
     conditions: tuple[str, ...] = ()
+    moments: Moments | None = None
+    """The carried values that are a mean, ``m2`` and a count, of which it is one."""
 
 
 def step_of(builder: GraphBuilder, unknown: Mapping[int, int], ends: Mapping[int, int]) -> dict[int, Step] | None:
@@ -42,14 +45,21 @@ def step_of(builder: GraphBuilder, unknown: Mapping[int, int], ends: Mapping[int
         kind = _extremum(graph, unknown, unknown[number], end)
         if kind is not None:
             found[number] = Step(kind)
+    others: list[int] = []
     for number, end in ends.items():
-        if number in found:
-            continue
-        step = _sum(graph, unknown, ends, found, number, end)
-        if step is None:
-            return None
-        found[number] = step
-    return found
+        if number not in found:
+            step = _sum(graph, unknown, ends, found, number, end)
+            if step is None:
+                others.append(number)
+            else:
+                found[number] = step
+    if len(others) == 2:
+        counts = [n for n, step in found.items() if step.kind == "sum" and step.follows is None]
+        moments = moments_of_step(graph, unknown, ends, others, counts)
+        if moments is not None:
+            found |= dict.fromkeys((*others, moments.count), Step("moments", moments=moments))
+            return found
+    return None if others else found
 
 
 def _extremum(graph: Graph, unknown: Mapping[int, int], own: int, end: int) -> Kind | None:
@@ -99,7 +109,7 @@ class _Linear:
 
     def __init__(self, graph: Graph, own: int, cut: frozenset[int]) -> None:
         self._graph, self._own, self._cut = graph, own, cut
-        self._depends = _dependents(graph, own)
+        self._depends = dependents(graph, own)
 
     def factors(self, position: int) -> list[int] | None:
         """The factors of what is carried; None where it is not linear."""
@@ -119,14 +129,6 @@ class _Linear:
         if isinstance(node.op, ops.Divide) and node.operands[0] == inner[0]:
             return [*found, node.operands[1]]
         return None
-
-
-def _dependents(graph: Graph, own: int) -> set[int]:
-    found = {own}
-    for position in range(own + 1, len(graph.nodes)):
-        if any(p in found for p in graph.nodes[position].operands):
-            found.add(position)
-    return found
 
 
 def _reads(graph: Graph, end: int, cut: Mapping[int, int], unknown: Iterable[int], without: int) -> set[int]:
@@ -151,7 +153,7 @@ def _identity(graph: Graph, own: int, old: int, new: int, end: int) -> Claim | N
     On the left the extremum goes from ``a`` to ``b``. What the two iterations read is told apart: the factor of the
     one has to be right for what the other added.
     """
-    moving = _dependents(graph, old) | _dependents(graph, new) | _dependents(graph, own)
+    moving = dependents(graph, old) | dependents(graph, new) | dependents(graph, own)
     kind = graph.nodes[old].type
     if graph.nodes[new].type != kind:
         return None
@@ -167,58 +169,10 @@ def _identity(graph: Graph, own: int, old: int, new: int, end: int) -> Claim | N
     return Claim(left.builder.build(), right.builder.build())
 
 
-class Copied:
-    """Parts of a graph copied with some nodes replaced; what does not move in the loop is an input."""
-
-    def __init__(self, graph: Graph, moving: set[int], kind: TensorType) -> None:
-        self._graph, self._moving, self._kind = graph, moving, kind
-        self.builder = GraphBuilder("step")
-        self.leaves: dict[str, TensorType] = {}
-
-    def input(self, name: str, kind: TensorType) -> int:
-        """An input, made once."""
-        known = self.builder.known_input(name)
-        return self.builder.input(name, ops.Input(name, kind)) if known is None else known
-
-    def of(self, position: int, values: Mapping[int, int | str | None], when: str) -> int:
-        """A node with others in the place of some: a node of the copy, an input by name, or zero."""
-        done: dict[int, int] = {}
-        for node in _order(self._graph, position, self._moving, values):
-            done[node] = self._one(node, values, when, done)
-        return done[position]
-
-    def _one(self, node: int, values: Mapping[int, int | str | None], when: str, done: Mapping[int, int]) -> int:
-        own = self._graph.nodes[node]
-        if node in values:
-            value = values[node]
-            if isinstance(value, str):
-                return self.input(value, self._kind)
-            if value is not None:
-                return value
-            return self.builder.add(ops.Constant(own.type, (0.0 if own.type.dtype.is_float else 0,)))
-        if node not in self._moving and not isinstance(own.op, ops.Constant):
-            name = f"{when}_{node}"
-            self.leaves[name] = own.type
-            return self.input(name, own.type)
-        return self.builder.add(own.op, *(done[p] for p in own.operands))
-
-
-def _order(graph: Graph, position: int, moving: set[int], values: Mapping[int, object]) -> Sequence[int]:
-    found, stack = set[int](), [position]
-    while stack:
-        node = stack.pop()
-        if node in found:
-            continue
-        found.add(node)
-        if node in moving and node not in values:
-            stack += graph.nodes[node].operands
-    return sorted(found)
-
-
 def added(builder: GraphBuilder, position: int, own: int) -> int | None:
     """What an iteration adds to a carried value: ``B`` of ``own * A + B``, and ``x`` of ``max(own, x)``."""
     graph = builder.build()
-    depends = _dependents(graph, own)
+    depends = dependents(graph, own)
 
     def rest(place: int) -> int | None:
         if place not in depends:
