@@ -113,6 +113,36 @@ def test_views_of_one_buffer_are_written() -> None:
     assert rw.kernel(wrong.halves_reference, wrong.halves, (normal(6, 32),)).status == "proved"
 
 
+def test_a_loop_by_while_is_one_by_for() -> None:
+    found = rw.kernel(wrong.row_sums, wrong.counted, (normal(3, 50),), dynamic={"x": {1: "n"}})
+
+    assert found.status == "proved", found.reason
+    assert rw.kernel(wrong.row_sums, wrong.counted, (normal(3, 50), False)).status == "refuted"
+
+
+def test_means_that_are_merged_with_counts_are_means_of_all() -> None:
+    found = rw.kernel(wrong.spread_reference, wrong.spread, (normal(3, 50),))
+
+    assert found.status == "proved" and any("Welford" in text for text in found.assumptions), found.reason
+    assert rw.kernel(wrong.spread_of_samples, wrong.spread, (normal(3, 50),)).status == "refuted"
+
+
+@pytest.mark.parametrize("descending", [True, False])
+def test_sorted_rows_that_were_filled_up(descending: bool) -> None:
+    assert rw.kernel(wrong.ordered_reference, wrong.ordered, (normal(3, 20), descending)).status == "proved"
+
+
+def test_random_numbers_are_functions_of_a_seed_and_a_place() -> None:
+    assert rw.kernel(wrong.dropped_reference, wrong.dropped, (normal(150),)).status == "proved"
+    assert rw.kernel(wrong.dropped_reference, wrong.dropped, (normal(150), 8)).status == "refuted"
+
+
+def test_a_place_among_equal_elements_is_tried() -> None:
+    found = rw.kernel(wrong.first_of_rows, wrong.first_by_lanes, (normal(3, 50),))
+
+    assert found.status == "refuted", found.reason
+
+
 @pytest.mark.unaudited
 def test_an_argument_that_is_written_to_is_refuted() -> None:
     found = rw.kernel(wrong.one_more, wrong.emptying, (normal(50),))

@@ -6,6 +6,8 @@ import torch
 import triton
 import triton.language as tl
 
+from rewright.kernel import random
+
 Tensor = torch.Tensor
 
 
@@ -270,3 +272,128 @@ def halves_reference(x: Tensor) -> Tensor:
     one.add_(other)
     other.mul_(2)
     return x
+
+
+@triton.jit
+def counted_kernel(x, out, n, stride, LAST: tl.constexpr, BLOCK: tl.constexpr):
+    """The sum of a row by a while loop, with its last block or without."""
+    row = tl.program_id(0)
+    total = tl.zeros((BLOCK,), tl.float32)
+    start = 0
+    while start < (n if LAST else n - BLOCK):
+        place = start + tl.arange(0, BLOCK)
+        total += tl.load(x + row * stride + place, place < n, other=0.0)
+        start += BLOCK
+    tl.store(out + row, tl.sum(total))
+
+
+def counted(x: Tensor, last: bool = True) -> Tensor:
+    out = torch.empty(x.shape[0])
+    counted_kernel[(x.shape[0],)](x, out, x.shape[1], x.stride(0), last, BLOCK=16)
+    return out
+
+
+def row_sums(x: Tensor, last: bool = True) -> Tensor:
+    return x.sum(1)
+
+
+@triton.jit
+def spread_kernel(x, out, n, stride, BLOCK: tl.constexpr):
+    """The variance of a row by Welford's merge over blocks."""
+    row = tl.program_id(0)
+    mean = tl.zeros((BLOCK,), tl.float32)
+    m2 = tl.zeros((BLOCK,), tl.float32)
+    count = tl.zeros((BLOCK,), tl.float32)
+    for start in range(0, n, BLOCK):
+        place = start + tl.arange(0, BLOCK)
+        inside = place < n
+        value = tl.load(x + row * stride + place, inside, other=0.0)
+        more = count + inside
+        gap = value - mean
+        after = mean + gap * inside / tl.maximum(more, 1.0)
+        m2 += gap * (value - after) * inside
+        mean, count = after, more
+    _, squares, whole = tl.reduce((mean, m2, count), 0, merge)
+    tl.store(out + row, squares / whole)
+
+
+@triton.jit
+def merge(mean, m2, count, other_mean, other_m2, other_count):
+    whole = count + other_count
+    part = tl.where(whole == 0.0, 0.0, other_count / whole)
+    gap = other_mean - mean
+    return mean + gap * part, m2 + other_m2 + gap * gap * count * part, whole
+
+
+def spread(x: Tensor) -> Tensor:
+    out = torch.empty(x.shape[0])
+    spread_kernel[(x.shape[0],)](x, out, x.shape[1], x.stride(0), BLOCK=16)
+    return out
+
+
+def spread_reference(x: Tensor) -> Tensor:
+    return x.var(1, correction=0)
+
+
+def spread_of_samples(x: Tensor) -> Tensor:
+    return x.var(1)
+
+
+@triton.jit
+def ordered_kernel(x, out, n, stride, DESCENDING: tl.constexpr, BLOCK: tl.constexpr):
+    row, place = tl.program_id(0), tl.arange(0, BLOCK)
+    filling = float("-inf") if DESCENDING else float("inf")
+    value = tl.load(x + row * stride + place, place < n, other=filling)
+    tl.store(out + row * n + place, tl.sort(value, descending=DESCENDING), place < n)
+
+
+def ordered(x: Tensor, descending: bool) -> Tensor:
+    out = torch.empty_like(x)
+    ordered_kernel[(x.shape[0],)](x, out, x.shape[1], x.stride(0), descending, BLOCK=32)
+    return out
+
+
+def ordered_reference(x: Tensor, descending: bool) -> Tensor:
+    return x.sort(1, descending).values
+
+
+@triton.jit
+def dropped_kernel(x, out, n, p, seed, BLOCK: tl.constexpr):
+    place = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    value = tl.load(x + place, place < n)
+    tl.store(out + place, tl.where(tl.rand(seed, place) > p, value / (1 - p), 0.0), place < n)
+
+
+def dropped(x: Tensor, seed: int = 7) -> Tensor:
+    out = torch.empty_like(x)
+    dropped_kernel[(triton.cdiv(x.numel(), 64),)](x, out, x.numel(), 0.25, 7, BLOCK=64)
+    return out
+
+
+def dropped_reference(x: Tensor, seed: int = 7) -> Tensor:
+    kept = random.rand(seed, torch.arange(x.numel(), dtype=torch.int32)) > 0.25
+    return torch.where(kept, x / 0.75, 0.0)
+
+
+@triton.jit
+def first_by_lanes_kernel(x, out, n, stride, BLOCK: tl.constexpr):
+    """The place of the largest element, of equal ones the one in the first lane, which may not be the first."""
+    row, lane = tl.program_id(0), tl.arange(0, BLOCK)
+    best = tl.full((BLOCK,), -float("inf"), tl.float32)
+    found = tl.full((BLOCK,), 0, tl.int32)
+    for start in range(0, n, BLOCK):
+        value = tl.load(x + row * stride + start + lane, start + lane < n, other=-float("inf"))
+        found = tl.where(value > best, start + lane, found)
+        best = tl.maximum(best, value)
+    first = tl.argmax(best, 0)
+    tl.store(out + row, tl.sum(tl.where(lane == first, found, 0)))
+
+
+def first_by_lanes(x: Tensor) -> Tensor:
+    out = torch.empty(x.shape[0], dtype=torch.int64)
+    first_by_lanes_kernel[(x.shape[0],)](x, out, x.shape[1], x.stride(0), BLOCK=16)
+    return out
+
+
+def first_of_rows(x: Tensor) -> Tensor:
+    return x.argmax(1)

@@ -241,14 +241,18 @@ def draws(
     steps: Sequence[int] = (1, -1, 7),
     special: Sequence[int] = (),
     extreme: bool = False,
+    ties: bool = False,
 ) -> list[tuple[Sequence[Any], Mapping[str, Any]]]:
     """The inputs themselves, others of their shapes, and, where sizes are symbols, some that are larger by steps.
 
-    ``special`` are integers that some elements of integers are. With ``extreme`` some floats are infinite or none.
+    ``special`` are integers that some elements of integers are. With ``extreme`` some floats are infinite or none, and
+    with ``ties`` many are equal, and rows of truth values are true or false throughout.
     """
     found: list[tuple[Sequence[Any], Mapping[str, Any]]] = [(args, kwargs)]
     for number, spread in enumerate(_SPREADS):
         found.append(_drawn(args, kwargs, spread, number))
+    if ties:
+        found.append(_of_ties(args, kwargs))
     found += [tree_map_only(torch.Tensor, partial(_with, value), (args, kwargs)) for value in special[:_MOST_SPECIAL]]
     if extreme:
         found.append(tree_map_only(torch.Tensor, _extreme, (args, kwargs)))
@@ -265,6 +269,27 @@ def draws(
         positional = [shaped[name] for name, _ in zip(parameters, args, strict=False)]
         found.append(_drawn(positional, {k: shaped[k] for k in kwargs}, 1.0, 100 + step))
     return found
+
+
+def _of_ties(args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Sequence[Any], Mapping[str, Any]]:
+    """Floats of which many are equal, or zero, and truth values that are the same in whole rows."""
+    generator = torch.Generator().manual_seed(0)
+
+    def new(x: torch.Tensor) -> torch.Tensor:
+        if not x.is_floating_point() and x.dtype is not torch.bool:
+            return x
+        made = torch.empty_strided(x.size(), x.stride(), dtype=x.dtype)
+        if not x.numel():
+            return made
+        if x.is_floating_point():
+            return made.copy_(torch.randint(-2, 3, x.shape, generator=generator) / 2)
+        made.copy_(torch.randint(0, 2, x.shape, generator=generator) > 0)
+        if x.dim() > 1:
+            made.select(-2, 0).fill_(False)
+            made.select(-2, -1).fill_(True)
+        return made
+
+    return tree_map_only(torch.Tensor, new, (args, kwargs))
 
 
 def _extreme(tensor: torch.Tensor) -> torch.Tensor:

@@ -281,6 +281,9 @@ def comparison(reader: Reader, op: Operation) -> Value:
         unsigned = op.words[0].startswith("u")
         if unsigned and not (reader.implies(left.index) and reader.implies(right.index)):
             raise UnsupportedOperator("compares numbers that may be negative as unsigned ones")
+        gap = left.index - right.index
+        if direction in ("eq", "ne") and (reader.implies(gap - 1) or reader.implies(gap * -1 - 1)):
+            return reader.truth(direction == "ne", left.shape)
         parts = _inequalities(direction, left.index, right.index)
         if parts is not None:
             return Truth(tuple(p for p in parts if not reader.implies(p)), left.shape)

@@ -38,7 +38,7 @@ _UNBOUNDED = 1 << 30
 
 
 @dataclass(frozen=True, slots=True)
-class _Count:
+class Count:
     """``low + step * t`` for all ``t`` below ``most``, as long as it is below ``high``."""
 
     low: Index
@@ -63,13 +63,13 @@ def looped(reader: Reader, op: Operation) -> tuple[Value, ...]:
         raise UnsupportedOperator("a loop whose end is the largest of several numbers is not read")
     ends = high.parts if isinstance(high, Least) else (high.index,)
     if all(reads_data(end - low.index) for end in ends):
-        probe = _Count(low.index, _step(step.index), ends, _UNBOUNDED, False)
-        count = _bounded(reader, _Loop(reader, op, probe, start, low), probe)
+        probe = Count(low.index, _step(step.index), ends, _UNBOUNDED, False)
+        count = _bounded(reader, Loop(reader, op, probe, start, low), probe)
     else:
-        count = _count(reader, low.index, ends, step.index)
+        count = counted(reader, low.index, ends, step.index)
     if count.most == 0:
         return tuple(start)
-    return _Loop(reader, op, count, start, low).run()
+    return Loop(reader, op, count, start, low).run()
 
 
 def _step(step: Index) -> int:
@@ -79,7 +79,7 @@ def _step(step: Index) -> int:
     return by
 
 
-def _bounded(reader: Reader, loop: _Loop, count: _Count) -> _Count:
+def _bounded(reader: Reader, loop: Loop, count: Count) -> Count:
     """The count of a loop that ends where data says, which is an assumption: later, an access is out of bounds."""
     what = f"the loop of line {reader.writer.b.span.line}"
     if reads_data(count.low):
@@ -92,21 +92,22 @@ def _bounded(reader: Reader, loop: _Loop, count: _Count) -> _Count:
     return replace(count, most=ceil_quotient(last, count.step))
 
 
-def _count(reader: Reader, low: Index, high: tuple[Index, ...], step: Index) -> _Count:
+def counted(reader: Reader, low: Index, high: tuple[Index, ...], step: Index) -> Count:
+    """How often a loop runs that counts up to the least of some ends; raises UnsupportedOperator where that is open."""
     by = _step(step)
     length = (high[0] - low).as_size() if len(high) == 1 else None
     if length is not None:
         if is_nonnegative(length) is False:
-            return _Count(low, by, high, 0, True)
+            return Count(low, by, high, 0, True)
         if is_nonnegative(length) is None and not reader.implies(Index(length)):
             raise UnsupportedOperator("a loop that may have its end before its start is not read")
-        return _Count(low, by, high, ceil_quotient(length, by), True)
+        return Count(low, by, high, ceil_quotient(length, by), True)
     known = [end - low for end in high if not reads_data(end - low)]
     lengths = [n for n in (_largest(reader, length) for length in known) if reader.implies(Index(n))]
     if not lengths:
         raise UnsupportedOperator("a loop that may have its end before its start in all instances is not read")
     longest = min(lengths, key=magnitude)
-    return _Count(low, by, high, ceil_quotient(longest, by), False)
+    return Count(low, by, high, ceil_quotient(longest, by), False)
 
 
 def _largest(reader: Reader, index: Index) -> Dim:
@@ -120,20 +121,23 @@ def _largest(reader: Reader, index: Index) -> Dim:
     return total
 
 
-class _Loop:
+class Loop:
     """One loop while it is read."""
 
     def __init__(
         self,
         reader: Reader,
         op: Operation,
-        count: _Count,
+        count: Count,
         start: Sequence[Value],
         low: Whole,
         *,
         is_rest: bool = False,
+        aliases: Mapping[str, int] | None = None,
     ) -> None:
         self._reader, self._op, self._is_rest = reader, op, is_rest
+        self._aliases = dict(aliases or {})
+        """Further names of carried values, by their numbers."""
         self._body = op.regions[0]
         self._count = count
         self._start = list(start)
@@ -145,7 +149,7 @@ class _Loop:
     def run(self) -> tuple[Value, ...]:
         """The carried values at the end."""
         why, before = "no fold is found for what a loop carries; give its sizes as numbers", self._memories()
-        steps = self._symbol_steps()
+        steps = self.symbol_steps()
         try:
             found = None if steps is None else self._folded(steps)
         except UnsupportedOperator as error:
@@ -164,7 +168,7 @@ class _Loop:
     def touched(self) -> list[tuple[Index, Dim]]:
         """Places along axes of tensors that an iteration reads or writes, with the sizes of these axes."""
         reader = self._reader
-        steps = self._symbol_steps() or [None] * len(self._start)
+        steps = self.symbol_steps() or [None] * len(self._start)
         with _Axis(reader, self.axis, self._count):
             given = [
                 self._after(value, step, variable(self.axis)) for value, step in zip(self._start, steps, strict=True)
@@ -189,18 +193,18 @@ class _Loop:
 
     # --- symbols
 
-    def _symbol_steps(self) -> list[Index | None] | None:
+    def symbol_steps(self) -> list[Index | None] | None:
         """By how much carried symbols move in an iteration, None for data; None where that is no symbol."""
         reader = self._reader
         with _Axis(reader, self.axis, self._count):
             given: list[Value] = []
             for number, value in enumerate(self._start):
-                probe = variable(self._carried(number))
+                probe = variable(self.carried(number))
                 is_symbol = isinstance(value, Whole | Address)
                 given.append(replace(value, index=value.index + probe) if is_symbol else value)  # type: ignore[union-attr]
             before, reader.is_trial = reader.is_trial, True
             for number in range(len(self._start)):
-                reader.writer.axes[self._carried(number)] = 1 << 30
+                reader.writer.axes[self.carried(number)] = 1 << 30
             try:
                 ends = self._iteration(self._counter(), given)
             except UnsupportedOperator:
@@ -208,7 +212,7 @@ class _Loop:
             finally:
                 reader.is_trial = before
                 for number in range(len(self._start)):
-                    del reader.writer.axes[self._carried(number)]
+                    del reader.writer.axes[self.carried(number)]
         found: list[Index | None] = []
         for value, end in zip(given, ends, strict=True):
             if not isinstance(value, Whole | Address):
@@ -225,7 +229,7 @@ class _Loop:
                 return None
         return found
 
-    def _carried(self, number: int) -> str:
+    def carried(self, number: int) -> str:
         """A variable for a symbol before an iteration."""
         return f"{_CARRIED}{number}_{self.axis}"
 
@@ -237,6 +241,7 @@ class _Loop:
     ) -> tuple[Value, ...]:
         reader = self._reader
         reader.values.update(zip(self._names, (counter, *given), strict=True))
+        reader.values.update((name, given[number]) for name, number in self._aliases.items())
         before, reader.fixed = reader.fixed, {**reader.fixed, **(fixed or {})}
         try:
             ends = reader.run(self._body)
@@ -402,7 +407,9 @@ class _Loop:
         low = count.low + count.step
         rest = replace(count, low=low, most=count.most - 1)
         try:
-            return _Loop(reader, self._op, rest, first, replace(self._low, index=low), is_rest=True).run()
+            return Loop(
+                reader, self._op, rest, first, replace(self._low, index=low), is_rest=True, aliases=self._aliases
+            ).run()
         except UnsupportedOperator:
             return None
 
@@ -421,10 +428,34 @@ class _Loop:
         return values
 
 
+class Probe:
+    """A loop of which it is not known yet how often it runs: by how much symbols move, and when it goes on."""
+
+    def __init__(self, reader: Reader, op: Operation, start: Sequence[Value], aliases: Mapping[str, int]) -> None:
+        unbounded = Count(Index(0), 1, (Index(_UNBOUNDED),), _UNBOUNDED, True)
+        low = Whole(Index(0), (), DType.I32)
+        self._reader, self._start = reader, start
+        self._loop = Loop(reader, op, unbounded, start, low, aliases=aliases)
+        self.steps = self._loop.symbol_steps()
+        """By how much carried symbols move in an iteration, None for data; None where that is no symbol."""
+
+    def condition(self, name: str) -> Value | None:
+        """What a name of the body stands for, of symbols before an iteration."""
+        return self._reader.values.get(name)
+
+    def name(self, number: int) -> str:
+        """The variable of a symbol before an iteration."""
+        return self._loop.carried(number)
+
+    def variable(self, number: int) -> Index:
+        """That as an index."""
+        return variable(self.name(number))
+
+
 class _Axis:
     """Iterations as an axis, and which of them an instance runs, for as long as a body is read."""
 
-    def __init__(self, reader: Reader, name: str, count: _Count) -> None:
+    def __init__(self, reader: Reader, name: str, count: Count) -> None:
         self._reader, self._name, self._count = reader, name, count
 
     def __enter__(self) -> None:

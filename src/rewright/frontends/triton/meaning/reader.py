@@ -24,6 +24,7 @@ from rewright.frontends.triton.meaning import (
     joins,
     loops,
     transfers,
+    whiles,
 )
 from rewright.frontends.triton.meaning.accesses import Accesses
 from rewright.frontends.triton.meaning.indices import lanes
@@ -42,7 +43,7 @@ from rewright.ir.types import DType, SourceSpan
 from rewright.ops.reference.simplifying import SimplifyingBuilder
 from rewright.terms.index import Index, variable
 
-FAMILIES = (blocks, control, descriptors, floats, integers, joins, loops, transfers)
+FAMILIES = (blocks, control, descriptors, floats, integers, joins, loops, transfers, whiles)
 """Where the meanings of operations are, which modules enter in the table when they are imported."""
 
 GRID = ("x", "y", "z")

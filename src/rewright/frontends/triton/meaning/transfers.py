@@ -12,6 +12,7 @@ from rewright.frontends.triton.meaning.integers import DTYPES
 from rewright.frontends.triton.meaning.table import MEANINGS
 from rewright.frontends.triton.meaning.values import ALWAYS, Address, Data, Truth, Value, Whole
 from rewright.frontends.triton.text import Operation
+from rewright.ir.dims import at_most
 from rewright.ir.errors import UnsupportedOperator
 from rewright.ir.types import DType
 from rewright.ops.base import ReductionKind
@@ -42,6 +43,20 @@ def recast(reader: Reader, op: Operation) -> Value:
     if isinstance(value, Address) and kinds == {"i1", "i8"}:
         return value
     raise UnsupportedOperator(f"a cast of the bits of {op.types[0].element} to {op.given[0].element} is not read")
+
+
+@MEANINGS.enter("tt.ptr_to_int")
+def address_of(reader: Reader, op: Operation) -> Value:
+    """The address of a tensor as a number, of which it is known that it is not zero: ``if weight_pointer:``."""
+    (address,) = reader.operands(op)
+    if not isinstance(address, Address) or address.shape or address.index.terms:
+        raise UnsupportedOperator("the address of an element is used as a number")
+    memory = reader.memories[address.argument]
+    if not all(at_most(1, size) is True for size in memory.sizes):
+        raise UnsupportedOperator(f"the address of {memory.name} is used as a number, and it may have no elements")
+    number = reader.writer.named(reader.writer.unspecified((), (), DType.I64))
+    reader.ranges.assume(number - 1)
+    return Whole(number, (), DType.I64)
 
 
 @MEANINGS.enter("tt.load")
