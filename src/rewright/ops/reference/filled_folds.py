@@ -27,11 +27,14 @@ def unfilled(b: SimplifyingBuilder, op: ops.Reduce, operand: int) -> int | None:
     moved = _outside(b, operand)
     node = b.node(moved)
     if isinstance(node.op, ops.Pad):
-        axes = {n for n, high in enumerate(node.op.high) if high != 0}
         grows = all(is_nonnegative(high) for high in node.op.high)
-        plain = not any(node.op.low) and not any(node.op.interior) and axes <= set(op.dimensions)
-        neutral = b.uniform(node.operands[1]) == identity_value(op.kind, node.type.dtype)
-        return b.add(op, node.operands[0]) if grows and plain and neutral else None
+        neutral = identity_value(op.kind, node.type.dtype)
+        if not grows or any(node.op.low) or any(node.op.interior) or b.uniform(node.operands[1]) != neutral:
+            return None
+        found = b.add(op, node.operands[0])
+        kept = tuple(high for axis, high in enumerate(node.op.high) if axis not in op.dimensions)
+        none = (0,) * len(kept)  # what is filled is folded to what it is filled with
+        return b.add(ops.Pad(none, kept, none), found, node.operands[1]) if any(high != 0 for high in kept) else found
     if not isinstance(node.op, ops.Reshape):
         return None
     source = node.operands[0]
@@ -67,35 +70,33 @@ def is_before(op: ops.Slice, pad: ops.Pad, shape: Sequence[Dim]) -> bool:
 
 
 def _outside(b: SimplifyingBuilder, position: int) -> int:
-    """A function of a block that was filled or laid out as the function of what was there, filled or laid out."""
+    """A function of blocks that were filled or laid out alike as the function of what was there, filled or laid out."""
     node = b.node(position)
     if not isinstance(node.op, Elementwise):
         return position
     numbers = [b.uniform(p) for p in node.operands]
-    places = [n for n, number in enumerate(numbers) if number is None]
-    if len(places) != 1:
+    inner = [b.node(_outside(b, p)) for p, number in zip(node.operands, numbers, strict=True) if number is None]
+    if not inner or not isinstance(inner[0].op, ops.Pad | ops.Reshape):
         return position
-    inner = b.node(_outside(b, node.operands[places[0]]))
-    if not isinstance(inner.op, ops.Pad | ops.Reshape):
+    sources = [n.operands[0] for n in inner if n.operands]
+    shape = b.type(sources[0]).shape
+    if any(n.op != inner[0].op for n in inner) or any(b.type(p).shape != shape for p in sources):
         return position
-    source = inner.operands[0]
-    shape = b.type(source).shape
-
-    def of(block: int) -> int:
-        others = [
-            block if number is None else b.add(ops.Constant(b.type(p).with_shape(shape), (number,)))
-            for number, p in zip(numbers, node.operands, strict=True)
-        ]
-        return b.add(node.op, *others)
-
-    if isinstance(inner.op, ops.Reshape):
-        return b.add(inner.op, of(source))
-    filling = b.uniform(inner.operands[1])
-    if filling is None:
+    left = iter(sources)
+    operands = [
+        next(left) if number is None else b.add(ops.Constant(b.type(p).with_shape(shape), (number,)))
+        for number, p in zip(numbers, node.operands, strict=True)
+    ]
+    if isinstance(inner[0].op, ops.Reshape):
+        return b.add(inner[0].op, b.add(node.op, *operands))
+    filling = iter([b.uniform(n.operands[1]) for n in inner])
+    values = [next(filling) if number is None else number for number in numbers]
+    known = [value for value in values if value is not None]
+    if len(known) < len(values):
         return position
     dtypes = [array_dtype(b.type(p).dtype, np.float64) for p in node.operands]
-    given = [np.asarray(filling if n is None else n, d) for n, d in zip(numbers, dtypes, strict=True)]
     with np.errstate(all="ignore"):
+        given = [np.asarray(value, dtype) for value, dtype in zip(known, dtypes, strict=True)]
         value = node.op.execute(given, np.float64).item()
     filled = b.add(ops.Constant(node.type.with_shape(()), (value,)))
-    return b.add(inner.op, of(source), filled)
+    return b.add(inner[0].op, b.add(node.op, *operands), filled)

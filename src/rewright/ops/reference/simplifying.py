@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from rewright import ops
-from rewright.ir.dims import Dim, Shape
+from rewright.ir.dims import Dim, Shape, is_nonnegative
 from rewright.ir.graph import GraphBuilder
 from rewright.ir.operator import Operator
 from rewright.ir.types import DType, SourceSpan, TensorType
@@ -350,8 +350,14 @@ def _sort(b: SimplifyingBuilder, op: ops.Sort, operands: tuple[int, ...]) -> int
 
 
 def _pad(b: SimplifyingBuilder, op: ops.Pad, operands: tuple[int, ...]) -> int | None:
-    unchanged = all(size == 0 for size in (*op.low, *op.high, *op.interior))
-    return operands[0] if unchanged else None
+    if all(size == 0 for size in (*op.low, *op.high, *op.interior)):
+        return operands[0]
+    inner = b.node(operands[0])
+    if not isinstance(inner.op, ops.Pad) or any((*op.low, *op.interior, *inner.op.low, *inner.op.interior)):
+        return None
+    crops = all(is_nonnegative(-high) and is_nonnegative(own) for high, own in zip(op.high, inner.op.high, strict=True))
+    high = tuple(outer + own for outer, own in zip(op.high, inner.op.high, strict=True))
+    return b.add(replace(op, high=high), *inner.operands) if crops else None
 
 
 def _dot(b: SimplifyingBuilder, op: ops.DotGeneral, operands: tuple[int, ...]) -> int | None:
@@ -364,8 +370,12 @@ def _dot(b: SimplifyingBuilder, op: ops.DotGeneral, operands: tuple[int, ...]) -
 
 
 def _compare(b: SimplifyingBuilder, op: ops.Compare, operands: tuple[int, ...]) -> int | None:
-    """A truth value that was made a number, and is asked for again."""
+    """A constant for two constants; a truth value that was made a number, and is asked for again, is that."""
     node = b.node(operands[0])
+    sides = [b.uniform(p) for p in operands]
+    if None not in sides:
+        value = op.execute([np.asarray(side) for side in sides], np.float64).item()
+        return _constant(b, value, node.type.shape, DType.BOOL)
     if not isinstance(node.op, ops.Convert) or b.type(node.operands[0]).dtype is not DType.BOOL:
         return None
     asked = op.direction, b.uniform(operands[1])

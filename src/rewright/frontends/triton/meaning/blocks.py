@@ -158,6 +158,11 @@ def _folded(reader: Reader, kind: ReductionKind, position: int, axis: int) -> in
     """A fold along an axis; of what a loop has folded along its iterations, one fold along both."""
     b = reader.writer.b
     node = b.node(position)
+    if kind == "sum" and isinstance(node.op, ops.Divide | ops.Multiply):  # by one number: a mean in two steps
+        number = b.uniform(node.operands[1])
+        if number is not None and isinstance(b.node(node.operands[0]).op, ops.Reduce):
+            whole = _folded(reader, kind, node.operands[0], axis)
+            return b.add(node.op, whole, rb.splat_like(b, number, whole))
     if not isinstance(node.op, ops.Reduce) or node.op.kind != kind:
         return rb.reduce(b, kind, position, [axis])
     gone = set(node.op.dimensions)

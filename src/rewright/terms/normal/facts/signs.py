@@ -125,9 +125,9 @@ def _atom(context: Context, atom: Atom) -> Sign:
 
 def _sum(context: Context, atom: PrefixSum) -> Sign:
     body = _sign(context, atom.body)
-    if body == "unknown" or not all(context.nonnegative(bound) for bound in atom.bounds):
+    full = body != "unknown" and all(context.holds(at_least(bound, 1)) for bound in atom.bounds)
+    if body == "unknown" or not (full or all(context.nonnegative(bound) for bound in atom.bounds)):
         return "unknown"
-    full = all(context.holds(at_least(bound, 1)) for bound in atom.bounds)
     return "positive" if full and body == "positive" else "nonnegative"
 
 
