@@ -26,7 +26,7 @@ PAIRS_PIP := $(PAIRS)/bin/python -m pip --disable-pip-version-check --quiet inst
 PIP := PIP_CONSTRAINT=$(CONSTRAINTS) $(BIN)/python -m pip --disable-pip-version-check --quiet install
 WORKERS ?= 2
 
-.PHONY: compare dist try-dist fresh rooms trusted lines help demo test check lint types floors unit long coverage slow docs zoo pairs bugs history conformance mutants mutants-checker mutants-kernel mutants-released kernel-defects kernels kernels-inductor kernels-own hunt forged-optimize forged-proofs conformance-jax breadth bench-refine bench-refutations bench-captured bench-meshes bench-depth bench-optimize calls bench-whole bench-rules bench-ir clean bench-env bench-robust forged-env bench-agents ray gpu-passes enzyme browser figures
+.PHONY: compare dist try-dist fresh rooms trusted lines help demo test check lint types floors unit long coverage slow docs zoo pairs bugs history conformance mutants mutants-checker mutants-kernel mutants-released kernel-defects kernels kernels-gems kernels-inductor kernels-own hunt forged-optimize forged-proofs conformance-jax breadth bench-refine bench-refutations bench-captured bench-meshes bench-depth bench-optimize calls bench-whole bench-rules bench-ir clean bench-env bench-robust forged-env bench-agents ray gpu-passes enzyme browser figures
 
 help:
 	@echo "make demo          a Llama over eight ranks proved equal to the original, and a broken one refuted"
@@ -48,6 +48,7 @@ help:
 	@echo "make mutants-checker  every check of the checker of proofs, and the test that fails without it"
 	@echo "make mutants-kernel wrong Triton kernels: refuted, equal, unknown, or wrongly proved"
 	@echo "make kernels       kernels of liger-kernel and vLLM as released, against plain PyTorch"
+	@echo "make kernels-gems  FlagGems' operators as it registers them, against ATen, on the arguments of PyTorch's tests"
 	@echo "make kernel-defects what kernels of these packages do wrongly, in Triton's interpreter"
 	@echo "make mutants-released  the same kernels, changed at one place: refuted, equal, unknown, or wrongly proved"
 	@echo "make kernels-inductor  Triton kernels that torch.compile generates, against the program"
@@ -234,8 +235,12 @@ kernels: $(PAIRS)/.run
 	$(PAIRS_PIP) --no-deps liger-kernel==0.8.5 triton==3.9.0
 	@$(PAIRS)/bin/python -W ignore -m bench.kernel.packages
 
+kernels-gems: $(PAIRS)/.run
+	$(PAIRS_PIP) --no-deps triton==3.9.0 flag-gems==5.0.2 sqlalchemy==2.1.9 greenlet==3.5.6
+	@$(PAIRS)/bin/python -W ignore -m bench.kernel.gems
+
 kernel-defects: $(PAIRS)/.run
-	$(PAIRS_PIP) --no-deps liger-kernel==0.8.5 triton==3.9.0
+	$(PAIRS_PIP) --no-deps liger-kernel==0.8.5 triton==3.9.0 flag-gems==5.0.2 sqlalchemy==2.1.9 greenlet==3.5.6
 	@$(PAIRS)/bin/python -W ignore -m bench.kernel.defects
 
 mutants-released: $(PAIRS)/.run

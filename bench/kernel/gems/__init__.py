@@ -1,0 +1,1 @@
+"""FlagGems: ATen in Triton, beside ATen."""
