@@ -55,19 +55,30 @@ def mixed() -> Iterator[str]:
     with interpreted(zeros=True):
         found = run(x, torch.ones(6), torch.zeros(6), 2, 6, 5, 2, 1e-5)[0]
     yield f"native_group_norm, 2 groups of 3 channels: off by up to {(found - expected).abs().max():.3g}"
+    back = gems()["native_group_norm_backward"]
+    grad = normal(2, 6, 5) + x
+    _, mean, rstd = torch.native_group_norm(x, None, None, 2, 6, 5, 2, 1e-5)
+    given = (grad, x, mean, rstd, torch.ones(6), 2, 6, 5, 2, [True, True, True])
+    right: list[Tensor] = list(torch.ops.aten.native_group_norm_backward(*given))
+    with interpreted(zeros=True):
+        wrong = back(*given)
+    yield f"native_group_norm_backward: off by up to {(wrong[0] - right[0]).abs().max():.3g}"
 
 
 def outside() -> Iterator[str]:
     """A gradient writes outside of its tensor for labels that do not count."""
-    run = gems()["nll_loss_backward"]
     x, labels = normal(4, 3), torch.tensor([0, -100, 2, -100])
-    one = torch.ones(())
-    try:
-        with interpreted(zeros=True):
-            run(one, x, labels, None, 1, -100, one * 2)
-        yield "nll_loss_backward: nothing was seen"
-    except Exception as error:
-        yield f"nll_loss_backward: {error.__cause__ or error}"
+    one, wide = torch.ones(()), (4, 3, 1, 1)
+    for name, given in {
+        "nll_loss_backward": (x, labels),
+        "nll_loss2d_backward": (x.view(wide), labels.view(4, 1, 1)),
+    }.items():
+        try:
+            with interpreted(zeros=True):
+                gems()[name](one, *given, None, 1, -100, one * 2)
+            yield f"{name}: nothing was seen"
+        except Exception as error:
+            yield f"{name}: {error.__cause__ or error}"
 
 
 def main() -> int:
