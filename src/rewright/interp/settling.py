@@ -111,21 +111,41 @@ def coarse(seed: int, graph: Graph | None = None) -> Settle:
 
 
 class _Saturation:
-    """Which whole numbers a run has instead of numbers that are nearly whole."""
+    """Which numbers a run has in the place of others that are nearly the same, and that floats do not tell apart.
+
+    ``erf(7.5)`` is one, and so is ``1 + 1e-20``.
+    """
 
     def __init__(self, graph: Graph) -> None:
+        self._sums = {p: n.operands for p, n in enumerate(graph.nodes) if isinstance(n.op, ops.Add | ops.Subtract)}
+        self._added = frozenset(p for operands in self._sums.values() for p in operands)
+        self._values: dict[int, Array] = {}
+        """Of operands of sums."""
         self._operands = {p: node.operands[0] for p, node in enumerate(graph.nodes) if _is_function(graph, node)}
         self._read = frozenset(self._operands.values())
         self._whole: dict[int, Array] = {}
         """For operands of functions, where they are whole."""
 
     def seen(self, position: int, value: Array) -> Array | None:
-        """Where a node's elements are whole, not zero, and functions of what is not whole; None for nowhere."""
+        """Where elements are whole, not zero, and functions of what is not, or sums in which an addend was lost."""
+        if position in self._added:
+            self._values[position] = value
         whole = value == np.rint(value)
         if position in self._read:
             self._whole[position] = whole
+        if position in self._sums:
+            return self._absorbed(position, value)
         operand = self._whole.get(self._operands.get(position, -1))
         return None if operand is None else whole & (value != 0) & ~operand
+
+    def _absorbed(self, position: int, value: Array) -> Array | None:
+        """Where a sum is one of its addends, and the other one is not zero."""
+        sides = [self._values.get(operand) for operand in self._sums[position]]
+        known = [side for side in sides if side is not None]
+        if len(known) < 2:
+            return None
+        one, other = known
+        return ((value == one) & (other != 0)) | ((np.abs(value) == np.abs(other)) & (one != 0) & (value != 0))
 
 
 def _is_function(graph: Graph, node: Node) -> bool:

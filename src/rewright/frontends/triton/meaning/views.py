@@ -13,6 +13,7 @@ from rewright.frontends.triton.meaning.places import Digit, Place
 from rewright.frontends.triton.meaning.values import Data, Shape
 from rewright.frontends.triton.meaning.writer import Writer
 from rewright.ir.dims import Dim, at_most, divide
+from rewright.ir.errors import UnsupportedOperator
 from rewright.ops.reference import building as rb
 
 
@@ -93,6 +94,8 @@ class Views:
                 shape = list(b.type(tensor).shape)
                 tensor = rb.reshape(b, tensor, [*shape[:axis], *shape[axis + 1 :]])
         order = [*axes, *(lane(k) for k in range(len(value.shape)) if lane(k) in names)]
+        if set(order) != set(names):
+            raise UnsupportedOperator("writes to places that move along other lanes than what is written there")
         for axis, name in enumerate(order):
             size = digits[names.index(name)].size
             if b.type(tensor).shape[axis] != size:  # lanes that are masked
