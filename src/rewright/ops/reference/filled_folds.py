@@ -62,6 +62,34 @@ def sorted_filled(b: SimplifyingBuilder, op: ops.Sort, operand: int) -> int | No
     return b.add(node.op, b.add(op, node.operands[0]), node.operands[1])
 
 
+def top_of_filled(b: SimplifyingBuilder, op: ops.TopK, operand: int) -> int | None:
+    """The largest elements of rows that were filled behind their end with minus infinity: those of the rows before.
+
+    Rows that are nothing else have the first places, of equal elements, and minus infinities.
+    """
+    operand = _outside(b, operand)
+    node = b.node(operand)
+    if isinstance(node.op, ops.Reshape):
+        source = b.type(node.operands[0]).shape
+        groups = products.merged_axes(node.type.shape, source)
+        if groups is None or not node.type.shape or groups[-1] != (len(node.type.shape) - 1,):
+            return None
+        return b.add(ops.Reshape(op.infer([node.type]).shape), b.add(op, node.operands[0]))
+    if not isinstance(node.op, ops.Pad) or not node.type.dtype.is_float or op.k != 1:
+        return None
+    grows = all(is_nonnegative(high) for high in node.op.high)
+    plain = not any(node.op.low) and not any(node.op.interior)
+    length = b.type(node.operands[0]).shape[-1]
+    if not (grows and plain and at_most(1, length) is True) or b.uniform(node.operands[1]) != -math.inf:
+        return None
+    found, kept = b.add(op, node.operands[0]), (*node.op.high[:-1], 0)
+    if all(high == 0 for high in kept):
+        return found
+    none = (0,) * len(kept)
+    filling = 0 if op.result == "indices" else -math.inf
+    return b.add(ops.Pad(none, kept, none), found, b.add(ops.Constant(b.type(found).with_shape(()), (filling,))))
+
+
 def is_before(op: ops.Slice, pad: ops.Pad, shape: Sequence[Dim]) -> bool:
     """Whether a slice ends before what a tensor of some shape is filled with behind its end."""
     if any(pad.low) or any(pad.interior) or not all(is_nonnegative(high) for high in pad.high):

@@ -349,6 +349,10 @@ def _sort(b: SimplifyingBuilder, op: ops.Sort, operands: tuple[int, ...]) -> int
     return filled_folds.sorted_filled(b, op, operands[0])
 
 
+def _top(b: SimplifyingBuilder, op: ops.TopK, operands: tuple[int, ...]) -> int | None:
+    return filled_folds.top_of_filled(b, op, operands[0])
+
+
 def _pad(b: SimplifyingBuilder, op: ops.Pad, operands: tuple[int, ...]) -> int | None:
     if all(size == 0 for size in (*op.low, *op.high, *op.interior)):
         return operands[0]
@@ -410,6 +414,7 @@ _REWRITES: dict[type[Operator], Rewrite] = {
     ops.Compare: _compare,
     ops.Reduce: _reduce,
     ops.Sort: _sort,
+    ops.TopK: _top,
     ops.Pad: _pad,
     ops.DotGeneral: _dot,
     ops.ReduceScatter: _reduce_scatter,

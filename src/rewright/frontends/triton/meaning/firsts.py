@@ -46,7 +46,7 @@ def _counts(value: Value, axis: int) -> bool:
 
 def _place(reader: Reader, data: Data, axis: int, kind: Literal["maximum", "minimum"]) -> int:
     b, place = reader.writer.b, len(data.axes) + axis
-    position = _without_filling(reader, data.position, place, kind)
+    position = data.position
     rank = b.type(position).rank
     if kind == "minimum":
         position = b.add(ops.Negate() if b.type(position).dtype.is_float else ops.Not(), position)
@@ -54,19 +54,6 @@ def _place(reader: Reader, data: Data, axis: int, kind: Literal["maximum", "mini
     first = rb.swap(b, b.add(ops.TopK(1, "indices"), moved), place, rank - 1)
     sizes = b.type(first).shape
     return rb.convert(b, rb.reshape(b, first, (*sizes[:place], *sizes[place + 1 :])), DType.I32)
-
-
-def _without_filling(reader: Reader, position: int, axis: int, kind: str) -> int:
-    """The block without lanes behind the end, which hold an infinity that no number is behind."""
-    b = reader.writer.b
-    node = b.node(position)
-    if not isinstance(node.op, ops.Pad) or any(node.op.low) or any(node.op.interior):
-        return position
-    others = [n for k, n in enumerate(node.op.high) if k != axis]
-    value = ops.splat(b.node(node.operands[1]).op)
-    wanted = float("-inf") if kind == "maximum" else float("inf")
-    is_filled = value == wanted and not any(n != 0 for n in others) and node.op.high[axis] != 0
-    return node.operands[0] if is_filled else position
 
 
 _Kind = Literal["maximum", "minimum"]
