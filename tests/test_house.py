@@ -21,6 +21,7 @@ ENTRANCES = {
     "rewright.env.compat.pipelines",
     "rewright.env.listing",
     "rewright.frontends.torch.without_cuda",
+    "rewright.kernel.random",
     "rewright.optimize.printing.wgsl.renderer",
     "rewright.pytest_plugin",
 }

@@ -17,7 +17,7 @@ from rewright.ir.placement import RankProgram
 from rewright.ir.rebuilding import rebuild
 from rewright.ir.types import TensorType
 from rewright.ir.unknowns import RANDOM, UNKNOWN, unknowns
-from rewright.ops.reference import building as rb
+from rewright.ops.reference import views as rb
 
 AND = ";"
 """Stands between the names of the draws that a tensor is made of."""

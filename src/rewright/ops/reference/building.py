@@ -1,4 +1,4 @@
-"""Small building blocks of reference functions: broadcasting, splats, reductions, scopes.
+"""Small building blocks of reference functions: broadcasting, splats, reductions, scopes, and those of ``views``.
 
 Every function takes the builder first and positions of nodes, and returns the position of its result.
 """
@@ -17,8 +17,41 @@ from rewright.ir.operator import Operator
 from rewright.ir.types import DType, TensorType
 from rewright.ops.base import ReductionKind
 from rewright.ops.functions.record import Direction
+from rewright.ops.reference.views import Scalar, cast, pad, reshape, slice_axis, splat, swap, transpose
 
-Scalar = float | int | bool
+__all__ = [
+    "Scalar",
+    "add",
+    "binary",
+    "broadcast",
+    "broadcast_along",
+    "broadcast_shapes",
+    "cast",
+    "compare",
+    "concatenate",
+    "convert",
+    "count",
+    "divide",
+    "dot",
+    "insert_ones",
+    "iota",
+    "mean",
+    "multiply",
+    "pad",
+    "power",
+    "reduce",
+    "reshape",
+    "scale_by",
+    "scope",
+    "select",
+    "shift_by",
+    "slice_axis",
+    "splat",
+    "splat_like",
+    "subtract",
+    "swap",
+    "transpose",
+]
 
 
 @contextmanager
@@ -33,22 +66,10 @@ def scope(builder: GraphBuilder, name: str) -> Generator[None]:
         builder.span = outer
 
 
-def splat(builder: GraphBuilder, value: Scalar, shape: Shape, dtype: DType) -> int:
-    """A constant tensor with the same value everywhere; symbolic shapes are fine."""
-    return builder.add(ops.Constant(TensorType(shape, dtype), (cast(value, dtype),)))
-
-
 def splat_like(builder: GraphBuilder, value: Scalar, x: int) -> int:
     """A constant of the shape and dtype of ``x``."""
     kind = builder.type(x)
     return splat(builder, value, kind.shape, kind.dtype)
-
-
-def cast(value: Scalar, dtype: DType) -> Scalar:
-    """A Python number of the kind that the dtype holds."""
-    if dtype is DType.BOOL:
-        return bool(value)
-    return float(value) if dtype.is_float else int(value)
 
 
 def iota(builder: GraphBuilder, shape: Shape, axis: int, dtype: DType = DType.I64) -> int:
@@ -59,12 +80,6 @@ def iota(builder: GraphBuilder, shape: Shape, axis: int, dtype: DType = DType.I6
 def convert(builder: GraphBuilder, x: int, dtype: DType) -> int:
     """The same values in another dtype; nothing is added where it is the same."""
     return x if builder.type(x).dtype is dtype else builder.add(ops.Convert(dtype), x)
-
-
-def reshape(builder: GraphBuilder, x: int, shape: Sequence[Dim]) -> int:
-    """The same elements in row-major order."""
-    wanted = tuple(shape)
-    return x if builder.type(x).shape == wanted else builder.add(ops.Reshape(wanted), x)
 
 
 def insert_ones(builder: GraphBuilder, x: int, places: Sequence[int]) -> int:
@@ -79,45 +94,10 @@ def insert_ones(builder: GraphBuilder, x: int, places: Sequence[int]) -> int:
     return builder.add(ops.BroadcastInDim(shape, kept), x) if places else x
 
 
-def transpose(builder: GraphBuilder, x: int, permutation: Sequence[int]) -> int:
-    """Result axis i is axis ``permutation[i]`` of ``x``."""
-    order = tuple(permutation)
-    return x if order == tuple(range(len(order))) else builder.add(ops.Transpose(order), x)
-
-
-def swap(builder: GraphBuilder, x: int, first: int, second: int) -> int:
-    """Two axes exchanged."""
-    rank = builder.type(x).rank
-    order = list(range(rank))
-    first, second = first % rank, second % rank
-    order[first], order[second] = order[second], order[first]
-    return transpose(builder, x, order)
-
-
-def slice_axis(builder: GraphBuilder, x: int, axis: int, start: Dim, limit: Dim, stride: int = 1) -> int:
-    """Elements ``start, start + stride, ...`` below ``limit`` along one axis."""
-    shape = builder.type(x).shape
-    if start == 0 and limit == shape[axis] and stride == 1:
-        return x
-    starts: list[Dim] = [0] * len(shape)
-    limits: list[Dim] = list(shape)
-    strides = [1] * len(shape)
-    starts[axis], limits[axis], strides[axis] = start, limit, stride
-    return builder.add(ops.Slice(tuple(starts), tuple(limits), tuple(strides)), x)
-
-
 def concatenate(builder: GraphBuilder, parts: Sequence[int], axis: int) -> int:
     """Parts one after the other; empty ones are left out."""
     kept = [p for p in parts if builder.type(p).shape[axis] != 0] or list(parts[:1])
     return kept[0] if len(kept) == 1 else builder.add(ops.Concatenate(axis), *kept)
-
-
-def pad(builder: GraphBuilder, x: int, low: Sequence[Dim], high: Sequence[Dim], value: Scalar = 0) -> int:
-    """Grow every axis at both ends with a constant."""
-    if all(size == 0 for size in [*low, *high]):
-        return x
-    filler = splat(builder, value, (), builder.type(x).dtype)
-    return builder.add(ops.Pad(tuple(low), tuple(high), (0,) * len(tuple(low))), x, filler)
 
 
 def broadcast_shapes(*shapes: Shape) -> Shape:

@@ -7,7 +7,7 @@ import itertools
 from rewright import ops
 from rewright.ir.dims import Shape, divide
 from rewright.ir.graph import GraphBuilder
-from rewright.ops.reference import building as rb
+from rewright.ops.reference import views as rb
 
 MOST_PLACES = 16
 """Kernels of more elements are not written as sums."""
