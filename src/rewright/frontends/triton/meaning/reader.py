@@ -173,8 +173,8 @@ class Reader:
 
     def implies(self, wanted: Index, given: Sequence[Index] = ()) -> bool:
         """Whether an index is not negative for all instances, iterations and lanes (of at most 2 ** 20) there are."""
-        lanes = {f"lane{k}": 1 << 20 for k in range(4)}
-        return self.ranges.implies({**lanes, **self.sizes}, (*self.active, *given), wanted)
+        most = dict.fromkeys(lanes(_MOST_AXES), 1 << 20)
+        return self.ranges.implies({**most, **self.sizes}, (*self.active, *given), wanted)
 
     def is_only_folded(self, name: str) -> bool:
         """Whether a block of one axis is read by reductions alone, for which the order of elements is nothing."""
@@ -264,6 +264,8 @@ def read_kernel(
     raise why
 
 
+_MOST_AXES = 32
+"""Axes of a block."""
 _MOST_APART = 16
 """Instances that are read one after the other, where they are not read all at once."""
 
