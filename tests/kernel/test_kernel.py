@@ -95,6 +95,10 @@ def test_each_configuration_of_an_autotuner_is_checked() -> None:
     assert found.status == "refuted" and "with the configuration BLOCK=32" in found.reason, found.reason
 
 
+def test_what_a_configuration_does_before_a_launch_is_done() -> None:
+    assert rw.kernel(wrong.total, wrong.added_up, (normal(50),)).status == "proved"
+
+
 def test_arguments_are_told_apart_by_their_order_and_not_by_names_that_a_kernel_gives_them() -> None:
     x, y = normal(50), normal(51)[1:]
 

@@ -89,8 +89,10 @@ def run_tuned(self: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 def run_configuration(tuner: Any, config: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-    """A launch with the constants of one configuration."""
+    """A launch with the constants of one configuration, behind what it does before each launch."""
     tuner.best_config = config
+    if config.pre_hook is not None:
+        config.pre_hook({**dict(zip(tuner.arg_names, args, strict=False)), **kwargs, **config.all_kwargs()})
     options = {"num_warps": config.num_warps, "num_stages": config.num_stages}
     return tuner.fn.run(*args, **{**kwargs, **config.kwargs, **options})
 
