@@ -157,7 +157,7 @@ class _Case:
         parameters = parameters_of(self.reference, self.args, self.kwargs)
         left = self._captured(guards=True)
         extreme, special = _tests_floats(left), _compared_with(left)
-        ties = not _orders_several(left)
+        ties = None if _orders_several(left) else True
         inputs = draws(self.args, self.kwargs, parameters, self.sizes, special=special, extreme=extreme, ties=ties)
         run, zeros = self._run(inputs, zeros=False), False  # first: a program may keep what is traced
         if run is not None and run.outcome in _WRONG:

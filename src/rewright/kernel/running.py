@@ -241,15 +241,16 @@ def draws(
     steps: Sequence[int] = (1, -1, 7),
     special: Sequence[int] = (),
     extreme: bool = False,
-    ties: bool = False,
+    ties: bool | None = False,
 ) -> list[tuple[Sequence[Any], Mapping[str, Any]]]:
     """The inputs themselves, others of their shapes, and, where sizes are symbols, some that are larger by steps.
 
-    ``special`` are integers that some elements of integers are. With ``extreme`` some floats are infinite or none, and
-    with ``ties`` many are equal, and rows of truth values are true or false throughout.
+    ``special`` are integers that some elements of integers are. With ``extreme`` some floats are infinite or none. With
+    ``ties`` many are equal, and rows of truth values are true or false throughout; with None none are so large that
+    numbers become equal by rounding.
     """
     found: list[tuple[Sequence[Any], Mapping[str, Any]]] = [(args, kwargs)]
-    for number, spread in enumerate(_SPREADS):
+    for number, spread in enumerate(_SPREADS if ties is not None else _SPREADS[:1]):  # large ones saturate
         found.append(_drawn(args, kwargs, spread, number))
     if ties:
         found.append(_of_ties(args, kwargs))
