@@ -24,8 +24,9 @@ if TYPE_CHECKING:
 
 def unfilled(b: SimplifyingBuilder, op: ops.Reduce, operand: int) -> int | None:
     """The fold of what a block was filled from; None where it was not, or with what is not neutral to the fold."""
-    moved = _outside(b, operand)
-    node = b.node(moved)
+    if not _is_filled(b, operand):
+        return None
+    node = b.node(_outside(b, operand))
     if isinstance(node.op, ops.Pad):
         grows = all(is_nonnegative(high) for high in node.op.high)
         neutral = identity_value(op.kind, node.type.dtype)
@@ -67,8 +68,9 @@ def top_of_filled(b: SimplifyingBuilder, op: ops.TopK, operand: int) -> int | No
 
     Rows that are nothing else have the first places, of equal elements, and minus infinities.
     """
-    operand = _outside(b, operand)
-    node = b.node(operand)
+    if not _is_filled(b, operand):
+        return None
+    node = b.node(_outside(b, operand))
     if isinstance(node.op, ops.Reshape):
         source = b.type(node.operands[0]).shape
         groups = products.merged_axes(node.type.shape, source)
@@ -95,6 +97,15 @@ def is_before(op: ops.Slice, pad: ops.Pad, shape: Sequence[Dim]) -> bool:
     if any(pad.low) or any(pad.interior) or not all(is_nonnegative(high) for high in pad.high):
         return False
     return all(high == 0 or at_most(end, n) is True for end, n, high in zip(op.limit, shape, pad.high, strict=True))
+
+
+def _is_filled(b: SimplifyingBuilder, position: int) -> bool:
+    """Whether a block was filled before it was laid out and functions of it were computed."""
+    node = b.node(position)
+    if isinstance(node.op, Elementwise | ops.Reshape):
+        inner = [p for p in node.operands if b.uniform(p) is None]
+        return bool(inner) and all(_is_filled(b, p) for p in inner)
+    return isinstance(node.op, ops.Pad)
 
 
 def _outside(b: SimplifyingBuilder, position: int) -> int:
