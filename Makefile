@@ -236,7 +236,7 @@ kernels: $(PAIRS)/.run
 	@$(PAIRS)/bin/python -W ignore -m bench.kernel.packages
 
 kernels-gems: $(PAIRS)/.run
-	$(PAIRS_PIP) --no-deps triton==3.9.0 flag-gems==5.0.2 sqlalchemy==2.1.9 greenlet==3.5.6
+	$(PAIRS_PIP) --no-deps triton==3.9.0 flag-gems==5.0.2 sqlalchemy==2.1.9 greenlet==3.5.6 expecttest==0.3.0
 	@$(PAIRS)/bin/python -W ignore -m bench.kernel.gems
 
 kernel-defects: $(PAIRS)/.run

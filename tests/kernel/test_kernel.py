@@ -95,6 +95,13 @@ def test_each_configuration_of_an_autotuner_is_checked() -> None:
     assert found.status == "refuted" and "with the configuration BLOCK=32" in found.reason, found.reason
 
 
+def test_quotients_of_integers_are_not_added_up_first() -> None:
+    x = wrong.remainders()
+
+    assert rw.kernel(wrong.rounded_mean, wrong.rounded_means, (x,)).status == "refuted"
+    assert rw.kernel(wrong.rounded_means_reference, wrong.rounded_means, (x,)).status != "refuted"
+
+
 def test_what_a_configuration_does_before_a_launch_is_done() -> None:
     assert rw.kernel(wrong.total, wrong.added_up, (normal(50),)).status == "proved"
 

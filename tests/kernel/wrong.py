@@ -415,3 +415,29 @@ def added_up(x: Tensor) -> Tensor:
     out = torch.ones(())
     added_up_kernel[lambda meta: (triton.cdiv(x.numel(), meta["BLOCK"]),)](x, out, x.numel())
     return out
+
+
+@triton.jit
+def rounded_means_kernel(x, out, BLOCK: tl.constexpr):
+    """The sum of quotients of integers, each of which is rounded."""
+    rows = tl.arange(0, 4)[:, None]
+    value = tl.load(x + rows * BLOCK + tl.arange(0, BLOCK)[None, :])
+    tl.store(out, tl.sum(tl.sum(value, 1) // 3, 0))
+
+
+def rounded_means(x: Tensor) -> Tensor:
+    out = torch.empty((), dtype=torch.int32)
+    rounded_means_kernel[(1,)](x, out, BLOCK=8)
+    return out
+
+
+def remainders() -> Tensor:
+    return torch.arange(32, dtype=torch.int32).view(4, 8) % 5
+
+
+def rounded_mean(x: Tensor) -> Tensor:
+    return (x.sum() // 3).int()
+
+
+def rounded_means_reference(x: Tensor) -> Tensor:
+    return (x.sum(1, dtype=torch.int32) // 3).sum(0).int()

@@ -106,18 +106,14 @@ def _compare(reference: Any, launcher: Any, inputs: Any, deadline: float, zeros:
             text = f"the kernel leaves argument {changed} as the reference does not"
             return Run("differs", text, f"argument {changed}", runs=count)
         found = _difference(expected, exact, mine)
-        if found is None:
-            continue
-        precise = _precise(launcher, (args, kwargs), zeros)
-        if precise is None or not _all_of(_explains, exact, mine, precise):
+        precise = None if found is None else _precise(launcher, (args, kwargs), zeros)
+        if found is not None and (precise is None or not _all_of(_explains, exact, mine, precise)):
             shapes = tuple(tuple(x.shape) for x in tree_flatten((args, kwargs))[0] if isinstance(x, torch.Tensor))
             output, index, values = found
             text = f"{output}{list(index)} is {values[0]:.6g} by the reference and {values[1]:.6g} by the kernel"
             is_real = all(map(math.isfinite, values)) and _are_finite((args, kwargs))
-            loses = precise is not None and exact is not None and _all_of(_is_right, exact, precise)
-            return Run(
-                "differs", text, output, index, values, shapes, count, has_others=not is_real, loses_digits=loses
-            )
+            loses = None if precise is None or exact is None else _all_of(_is_right, exact, precise)
+            return Run("differs", text, output, index, values, shapes, count, not is_real, loses)
         if time.monotonic() > deadline:
             break
     return Run("agrees", runs=count)

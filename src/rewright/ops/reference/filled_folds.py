@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 def unfilled(b: SimplifyingBuilder, op: ops.Reduce, operand: int) -> int | None:
     """The fold of what a block was filled from; None where it was not, or with what is not neutral to the fold."""
-    if not _is_filled(b, operand):
+    if not _is_filled(b, operand, _DEEPEST, {}):
         return None
-    node = b.node(_outside(b, operand))
+    node = b.node(_outside(b, operand, {}))
     if isinstance(node.op, ops.Pad):
         grows = all(is_nonnegative(high) for high in node.op.high)
         neutral = identity_value(op.kind, node.type.dtype)
@@ -51,7 +51,10 @@ def unfilled(b: SimplifyingBuilder, op: ops.Reduce, operand: int) -> int | None:
 
 
 def sorted_filled(b: SimplifyingBuilder, op: ops.Sort, operand: int) -> int | None:
-    """Sorted values of what was filled behind its end with what comes last: they are filled behind theirs."""
+    """Sorted values of what was filled behind its end with what comes last: they are filled behind theirs.
+
+    In rising order that is so of numbers: what is none comes behind infinity.
+    """
     node = b.node(operand)
     if not isinstance(node.op, ops.Pad) or op.result != "values" or not node.type.dtype.is_float:
         return None
@@ -68,9 +71,9 @@ def top_of_filled(b: SimplifyingBuilder, op: ops.TopK, operand: int) -> int | No
 
     Rows that are nothing else have the first places, of equal elements, and minus infinities.
     """
-    if not _is_filled(b, operand):
+    if not _is_filled(b, operand, _DEEPEST, {}):
         return None
-    node = b.node(_outside(b, operand))
+    node = b.node(_outside(b, operand, {}))
     if isinstance(node.op, ops.Reshape):
         source = b.type(node.operands[0]).shape
         groups = products.merged_axes(node.type.shape, source)
@@ -99,22 +102,35 @@ def is_before(op: ops.Slice, pad: ops.Pad, shape: Sequence[Dim]) -> bool:
     return all(high == 0 or at_most(end, n) is True for end, n, high in zip(op.limit, shape, pad.high, strict=True))
 
 
-def _is_filled(b: SimplifyingBuilder, position: int) -> bool:
+_DEEPEST = 32
+"""So many operators are looked through between a fold and where a block was filled."""
+
+
+def _is_filled(b: SimplifyingBuilder, position: int, depth: int, known: dict[int, bool]) -> bool:
     """Whether a block was filled before it was laid out and functions of it were computed."""
-    node = b.node(position)
-    if isinstance(node.op, Elementwise | ops.Reshape):
-        inner = [p for p in node.operands if b.uniform(p) is None]
-        return bool(inner) and all(_is_filled(b, p) for p in inner)
-    return isinstance(node.op, ops.Pad)
+    if position not in known:
+        node = b.node(position)
+        if isinstance(node.op, Elementwise | ops.Reshape):
+            inner = [p for p in node.operands if b.uniform(p) is None]
+            known[position] = depth > 0 and bool(inner) and all(_is_filled(b, p, depth - 1, known) for p in inner)
+        else:
+            known[position] = isinstance(node.op, ops.Pad)
+    return known[position]
 
 
-def _outside(b: SimplifyingBuilder, position: int) -> int:
+def _outside(b: SimplifyingBuilder, position: int, known: dict[int, int]) -> int:
     """A function of blocks that were filled or laid out alike as the function of what was there, filled or laid out."""
+    if position not in known:
+        known[position] = _moved(b, position, known)
+    return known[position]
+
+
+def _moved(b: SimplifyingBuilder, position: int, known: dict[int, int]) -> int:
     node = b.node(position)
     if not isinstance(node.op, Elementwise):
         return position
     numbers = [b.uniform(p) for p in node.operands]
-    inner = [b.node(_outside(b, p)) for p, number in zip(node.operands, numbers, strict=True) if number is None]
+    inner = [b.node(_outside(b, p, known)) for p, number in zip(node.operands, numbers, strict=True) if number is None]
     if not inner or not isinstance(inner[0].op, ops.Pad | ops.Reshape):
         return position
     sources = [n.operands[0] for n in inner if n.operands]
@@ -130,12 +146,12 @@ def _outside(b: SimplifyingBuilder, position: int) -> int:
         return b.add(inner[0].op, b.add(node.op, *operands))
     filling = iter([b.uniform(n.operands[1]) for n in inner])
     values = [next(filling) if number is None else number for number in numbers]
-    known = [value for value in values if value is not None]
-    if len(known) < len(values):
+    given = [value for value in values if value is not None]
+    if len(given) < len(values):
         return position
     dtypes = [array_dtype(b.type(p).dtype, np.float64) for p in node.operands]
     with np.errstate(all="ignore"):
-        given = [np.asarray(value, dtype) for value, dtype in zip(known, dtypes, strict=True)]
-        value = node.op.execute(given, np.float64).item()
+        arrays = [np.asarray(value, dtype) for value, dtype in zip(given, dtypes, strict=True)]
+        value = node.op.execute(arrays, np.float64).item()
     filled = b.add(ops.Constant(node.type.with_shape(()), (value,)))
     return b.add(inner[0].op, b.add(node.op, *operands), filled)

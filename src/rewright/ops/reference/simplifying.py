@@ -346,7 +346,7 @@ def _reduce(b: SimplifyingBuilder, op: ops.Reduce, operands: tuple[int, ...]) ->
 
 
 def _sort(b: SimplifyingBuilder, op: ops.Sort, operands: tuple[int, ...]) -> int | None:
-    return filled_folds.sorted_filled(b, op, operands[0])
+    return filled_folds.sorted_filled(b, op, operands[0]) if op.descending else None
 
 
 def _top(b: SimplifyingBuilder, op: ops.TopK, operands: tuple[int, ...]) -> int | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -158,9 +159,9 @@ def _folded(reader: Reader, kind: ReductionKind, position: int, axis: int) -> in
     """A fold along an axis; of what a loop has folded along its iterations, one fold along both."""
     b = reader.writer.b
     node = b.node(position)
-    if kind == "sum" and isinstance(node.op, ops.Divide | ops.Multiply):  # by one number: a mean in two steps
-        number = b.uniform(node.operands[1])
-        if number is not None and isinstance(b.node(node.operands[0]).op, ops.Reduce):
+    if kind == "sum" and isinstance(node.op, ops.Divide | ops.Multiply) and node.type.dtype.is_float:
+        number = b.uniform(node.operands[1])  # a mean in two steps; quotients of integers are rounded
+        if number and math.isfinite(number) and isinstance(b.node(node.operands[0]).op, ops.Reduce):
             whole = _folded(reader, kind, node.operands[0], axis)
             return b.add(node.op, whole, rb.splat_like(b, number, whole))
     if not isinstance(node.op, ops.Reduce) or node.op.kind != kind:

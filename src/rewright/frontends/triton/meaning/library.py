@@ -13,6 +13,7 @@ from rewright.frontends.triton.text import Operation
 from rewright.ir.errors import UnsupportedOperator
 from rewright.ir.types import DType
 from rewright.ops.reference import building as rb
+from rewright.ops.reference.filled_folds import sorted_filled
 
 if TYPE_CHECKING:
     from rewright.frontends.triton.meaning.reader import Reader
@@ -35,7 +36,9 @@ def _sorted(reader: Reader, op: Operation, constants: list[str]) -> tuple[Value,
     count, _, descending = constants
     data, b = reader.writer.data(reader.operands(op)[0]), reader.writer.b
     axis = b.type(data.position).rank - 1
-    position = b.add(ops.Sort(axis, descending in ("True", "1"), "values"), data.position)
+    sort = ops.Sort(axis, descending in ("True", "1"), "values")
+    filled = sorted_filled(b, sort, data.position)  # of numbers, which Triton's sort is defined for
+    position = b.add(sort, data.position) if filled is None else filled
     if count == "None":
         return (Data(position, data.axes, data.shape),)
     position = rb.slice_axis(b, position, axis, 0, int(count))

@@ -7,7 +7,7 @@ these three, in whatever order they are merged.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import permutations
 from typing import TYPE_CHECKING
@@ -20,6 +20,7 @@ from rewright.frontends.triton.meaning.writer import Writer
 from rewright.frontends.triton.text import Operation
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph, GraphBuilder
+from rewright.ir.types import TensorType
 from rewright.ops.reference import building as rb
 from rewright.terms.claim import Claim
 from rewright.terms.normal.prove import prove
@@ -165,9 +166,10 @@ def _holds(
         right.output(str(number), position)
     one, other = left.builder.build(), right.build()
     counted = other.outputs.pop(counts[1], None)
+    names = {name: graph.nodes[p].type for graph in (one, other) for name, p in graph.inputs.items()}
+    sides = [_completed(graph, names) for graph in (one, other)]
     for is_any in (True, False):
-        sides = [_completed(graph, (one, other)) for graph in (one, other)]
-        facts = _facts(sides[1], counts, counted, is_any)
+        facts = _facts(other, names, counts, counted, is_any)
         try:
             if prove(Claim(sides[0], sides[1], facts=facts), _SECONDS).status != "proved":
                 return False
@@ -176,32 +178,35 @@ def _holds(
     return True
 
 
-def _completed(graph: Graph, others: Sequence[Graph]) -> Graph:
-    """A program with the inputs of all."""
-    b = GraphBuilder(graph.name)
-    names = {name: o.nodes[p].type for o in others for name, p in o.inputs.items()}
+def _copied(b: GraphBuilder, graph: Graph, made: Mapping[str, int], wanted: Iterable[int]) -> dict[int, int]:
+    """Some nodes of a program and what they are made of in another one, with its inputs by name."""
     places: dict[int, int] = {}
+    for position in sorted(graph.ancestors(wanted)):
+        op, operands = graph.nodes[position].op, graph.nodes[position].operands
+        places[position] = made[op.label] if isinstance(op, ops.Input) else b.add(op, *(places[p] for p in operands))
+    return places
+
+
+def _completed(graph: Graph, names: Mapping[str, TensorType]) -> Graph:
+    """A program with further inputs."""
+    b = GraphBuilder(graph.name)
     made = {name: b.input(name, ops.Input(name, kind)) for name, kind in names.items()}
-    for position, node in enumerate(graph.nodes):
-        is_input = isinstance(node.op, ops.Input)
-        places[position] = made[node.op.label] if is_input else b.add(node.op, *(places[p] for p in node.operands))  # type: ignore[attr-defined]
+    places = _copied(b, graph, made, graph.outputs.values())
     for name, position in graph.outputs.items():
         b.output(name, places[position])
     return b.build()
 
 
-def _facts(like: Graph, counts: tuple[str, str], counted: int | None, is_any: bool) -> Graph:
+def _facts(
+    graph: Graph, names: Mapping[str, TensorType], counts: tuple[str, str], counted: int | None, is_any: bool
+) -> Graph:
     """That counts are not negative, and together one at least; or that both are zero.
 
     ``counted`` is the node of the second count in a program, where that is no input.
     """
     b = GraphBuilder("facts")
-    made = {name: b.input(name, ops.Input(name, like.nodes[p].type)) for name, p in like.inputs.items()}
-    places: dict[int, int] = {}
-    for position in sorted(like.ancestors([] if counted is None else [counted])):
-        node = like.nodes[position]
-        is_input = isinstance(node.op, ops.Input)
-        places[position] = made[node.op.label] if is_input else b.add(node.op, *(places[p] for p in node.operands))  # type: ignore[attr-defined]
+    made = {name: b.input(name, ops.Input(name, kind)) for name, kind in names.items()}
+    places = _copied(b, graph, made, [] if counted is None else [counted])
     own = [made[counts[0]], made[counts[1]] if counted is None else places[counted]]
     zero, one = (rb.splat_like(b, value, own[0]) for value in (0.0, 1.0))
     if is_any:
