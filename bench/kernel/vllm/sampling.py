@@ -83,7 +83,7 @@ def _ranks_kernel(logits: Tensor, tokens: Tensor) -> Tensor:
 
 def _penalties() -> tuple[Tensor, ...]:
     random = torch.Generator().manual_seed(0)
-    prompt = torch.randint(0, 2, (REQUESTS, VOCABULARY), generator=random)
+    prompt = torch.randint(-(2**31), 2**31 - 1, (REQUESTS, VOCABULARY // 32 + 1), generator=random, dtype=torch.int32)
     counts = torch.randint(0, 3, (REQUESTS, VOCABULARY), generator=random).int()
     return (
         normal(TOKENS, VOCABULARY),
@@ -100,7 +100,8 @@ def _penalised(
     logits: Tensor, owner: Tensor, again: Tensor, often: Tensor, seen: Tensor, prompt: Tensor, counts: Tensor
 ) -> Tensor:
     again, often, seen = (x.gather(0, owner)[:, None] for x in (again, often, seen))
-    told, said = prompt.index_select(0, owner) != 0, counts.index_select(0, owner)
+    bits = (prompt[..., None] >> torch.arange(32, dtype=torch.int32)).flatten(1)[:, : logits.shape[1]]
+    told, said = (bits & 1).index_select(0, owner) != 0, counts.index_select(0, owner)
     scale = torch.where(told | (said > 0), again, 1.0)
     scaled = logits * torch.where(logits > 0, 1.0 / scale, scale)
     return scaled - often * said - seen * (said > 0)
@@ -110,8 +111,6 @@ def _penalties_kernel(
     logits: Tensor, owner: Tensor, again: Tensor, often: Tensor, seen: Tensor, prompt: Tensor, counts: Tensor
 ) -> Tensor:
     found = logits.clone()
-    bits = torch.nn.functional.pad(prompt, (0, -prompt.shape[1] % 32)).unflatten(1, (-1, 32))
-    packed = (bits << torch.arange(32)).sum(-1).int()
     none = torch.zeros(logits.shape[0], dtype=torch.int32)
-    vllm("v1.worker.gpu.sample.penalties").apply_penalties(found, owner, none, none, again, often, seen, packed, counts)
+    vllm("v1.worker.gpu.sample.penalties").apply_penalties(found, owner, none, none, again, often, seen, prompt, counts)
     return found

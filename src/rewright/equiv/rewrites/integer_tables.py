@@ -62,6 +62,7 @@ class _Numbers:
             if p in self._values
             and self._told[p]
             and self._is_whole(p, node)
+            and not self._repeats(p)
             and np.array_equal(self._values[p], other._values[p])
         }
 
@@ -76,6 +77,14 @@ class _Numbers:
             return builder.add(ops.Reshape(node.type.shape), row) if node.type.rank != 1 else row
 
         return _in_rows(draft.rebuild(make)) if last else draft
+
+    def _repeats(self, position: int) -> bool:
+        """Whether a node lays out a smaller one, of which places are told apart more easily."""
+        node = self.graph.nodes[position]
+        if not isinstance(node.op, ops.View):
+            return False
+        source = self._values.get(node.operands[0])
+        return self._repeats(node.operands[0]) or (source is not None and source.size < self._values[position].size)
 
     def _is_whole(self, position: int, node: Node) -> bool:
         return node.type.dtype.is_integer and not self._depends[position]

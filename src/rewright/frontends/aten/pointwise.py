@@ -19,8 +19,9 @@ from rewright.ir.types import DType, TensorType
 from rewright.ops.base import Array
 from rewright.ops.functions import FUNCTIONS
 from rewright.ops.functions.record import Direction
-from rewright.ops.reference import activation, indexing
+from rewright.ops.reference import activation, division, indexing
 from rewright.ops.reference import building as rb
+from rewright.ops.reference.tables import periodic_table
 
 TABLE = Table()
 _SHORT = 16
@@ -74,7 +75,7 @@ def _and(c: Context, x: Operand, y: Operand) -> int:
         return both(c, x, y)
     is_low = kind.is_integer and 0 < y < 1 << int(kind.value.lstrip("ui")) - 1 and y & (y + 1) == 0
     is_low = is_low and (kind.is_unsigned or indexing.is_nonnegative(c.b, x.position))
-    return c.spread(_floor_remainder(c, x.position, y + 1)) if is_low else both(c, x, y)
+    return c.spread(division.floor_remainder(c.b, x.position, y + 1)) if is_low else both(c, x, y)
 
 
 TABLE.register("aten.mul.Tensor", "aten.mul.Scalar")(_binary(ops.Multiply(), boolean=ops.And()))
@@ -126,7 +127,7 @@ def div_mode(c: Context, x: Operand, y: Operand, *, rounding_mode: str | None = 
         if c.guards_queries and not exact:
             return c.spread(_rounded_below(c, left, right, quotient))
         return c.spread(_truncate(c, quotient) if exact else c.b.add(ops.Floor(), quotient))
-    return c.spread(rb.divide(c.b, left, right) if exact else _floor_divide(c, left, right))
+    return c.spread(rb.divide(c.b, left, right) if exact else division.floor_divide(c.b, left, right))
 
 
 @TABLE.register("aten.floor_divide.default", "aten.floor_divide.Scalar")
@@ -136,19 +137,16 @@ def floor_divide(c: Context, x: Operand, y: Operand) -> int:
 
 @TABLE.register("aten.__rshift__.Tensor", "aten.bitwise_right_shift.Tensor")
 def right_shifts(c: Context, x: Value, y: Value) -> int:
-    """Shifts by several numbers that depend on no input: one after the other along the axis where they differ."""
+    """Shifts by several numbers that depend on no input."""
     by = _close(c, y.position)
-    axes = [] if by is None else [axis for axis in range(by.ndim) if (by != by.take([0], axis)).any()]
-    if by is None or len(axes) > 1 or not by.size or x.dtype is not c.result().dtype:
-        raise UnsupportedOperator("a shift by numbers that are not known and do not differ along one axis; divide")
-    if not axes:
-        return right_shift(c, x, int(by.flat[0]))
-    (axis,), whole = axes, c.spread(x.position)
-    amounts = np.moveaxis(by, axis, 0).reshape(by.shape[axis], -1)[:, 0]
-    axis += len(c.result().shape) - by.ndim
-    parts = [rb.slice_axis(c.b, whole, axis, k, k + 1) for k in range(len(amounts))]
-    divisors = [rb.splat_like(c.b, _power_of_two(c, int(n)), part) for n, part in zip(amounts, parts, strict=True)]
-    return rb.concatenate(c.b, [_floor_divide(c, *pair) for pair in zip(parts, divisors, strict=True)], axis)
+    if by is None or not by.size:
+        raise UnsupportedOperator("a shift by numbers that are not known; divide")
+    kind = c.result().dtype
+    if not kind.is_integer or (by < 0).any() or (by >= min(63, int(kind.value.lstrip("ui")))).any():
+        raise UnsupportedOperator("a shift of other than integers by a number of bits below their length; multiply")
+    wide = rb.convert(c.b, c.spread(c.position(x, kind)), DType.I64)
+    divisors = c.spread(periodic_table(c.b, np.left_shift(1, by.astype(np.int64)), DType.I64))
+    return rb.convert(c.b, division.floor_divide(c.b, wide, divisors), kind)
 
 
 def _close(c: Context, position: int) -> Array | None:
@@ -164,7 +162,7 @@ def _close(c: Context, position: int) -> Array | None:
 def right_shift(c: Context, x: Operand, y: Operand) -> int:
     """The quotient by a power of two, towards minus infinity."""
     left, right = c.positions(x, _power_of_two(c, y))
-    return c.spread(_floor_divide(c, left, right))
+    return c.spread(division.floor_divide(c.b, left, right))
 
 
 @TABLE.register("aten.__lshift__.Scalar", "aten.bitwise_left_shift.Tensor_Scalar")
@@ -175,20 +173,11 @@ def left_shift(c: Context, x: Operand, y: Operand) -> int:
     if bits > _SHORT:
         return c.spread(rb.multiply(c.b, *c.positions(x, factor)))
     wide = rb.convert(c.b, c.position(x, kind), DType.I64)
-    low = _floor_remainder(c, rb.scale_by(c.b, wide, factor), 1 << bits)
+    low = division.floor_remainder(c.b, rb.scale_by(c.b, wide, factor), 1 << bits)
     if not kind.is_unsigned:
         half = rb.splat_like(c.b, 1 << (bits - 1), low)
         low = rb.select(c.b, rb.compare(c.b, "LT", low, half), low, rb.shift_by(c.b, low, -(1 << bits)))
     return c.spread(rb.convert(c.b, low, kind))
-
-
-def _floor_remainder(c: Context, x: int, divisor: int) -> int:
-    """The remainder by a number above zero, which is not negative either."""
-    rest = rb.binary(c.b, ops.Remainder(), x, rb.splat_like(c.b, divisor, x))
-    if c.b.type(x).dtype.is_unsigned or indexing.is_nonnegative(c.b, x):
-        return rest
-    below = rb.compare(c.b, "LT", rest, rb.splat_like(c.b, 0, rest))
-    return rb.select(c.b, below, rb.shift_by(c.b, rest, divisor), rest)
 
 
 def _power_of_two(c: Context, places: Operand) -> int:
@@ -200,30 +189,15 @@ def _power_of_two(c: Context, places: Operand) -> int:
     return 1 << places
 
 
-def _floor_divide(c: Context, x: int, y: int) -> int:
-    """Integer division towards minus infinity; the IR divides towards zero."""
-    quotient = rb.divide(c.b, x, y)
-    if c.b.type(x).dtype.is_unsigned or (indexing.is_nonnegative(c.b, x) and indexing.is_nonnegative(c.b, y)):
-        return quotient
-    rest = rb.binary(c.b, ops.Remainder(), x, y)
-    return rb.select(c.b, _needs_shift(c, rest, y), rb.shift_by(c.b, quotient, -1), quotient)
-
-
 def _rounded_below(c: Context, x: int, y: int, quotient: int) -> int:
     """``floor(x / y)`` of floats, by the remainder, which is exact: the quotient may be rounded up to an integer."""
     rest = rb.binary(c.b, ops.Remainder(), x, y)
     multiple = rb.divide(c.b, rb.subtract(c.b, x, rest), y)
-    below = rb.select(c.b, _needs_shift(c, rest, y), rb.subtract(c.b, multiple, rb.splat_like(c.b, 1.0, x)), multiple)
+    below = rb.select(
+        c.b, division.is_rounded_up(c.b, rest, y), rb.subtract(c.b, multiple, rb.splat_like(c.b, 1.0, x)), multiple
+    )
     nearest = c.b.add(ops.RoundNearestEven(), below)
     return rb.select(c.b, rb.compare(c.b, "EQ", y, rb.splat_like(c.b, 0.0, y)), quotient, nearest)
-
-
-def _needs_shift(c: Context, rest: int, divisor: int) -> int:
-    """Whether a remainder is not zero and has another sign than the divisor."""
-    nonzero = rb.compare(c.b, "NE", rest, rb.splat_like(c.b, 0, rest))
-    below = rb.compare(c.b, "LT", rest, rb.splat_like(c.b, 0, rest))
-    negative = rb.compare(c.b, "LT", divisor, rb.splat_like(c.b, 0, divisor))
-    return rb.binary(c.b, ops.And(), nonzero, rb.binary(c.b, ops.Xor(), below, negative))
 
 
 @TABLE.register("aten.remainder.Tensor", "aten.remainder.Scalar", "aten.remainder.Scalar_Tensor")
@@ -234,7 +208,7 @@ def remainder(c: Context, x: Operand, y: Operand) -> int:
     is_natural = kind.is_unsigned or all(indexing.is_nonnegative(c.b, p) for p in (left, right))
     if not kind.is_float and is_natural:
         return c.spread(rest)
-    return c.spread(rb.select(c.b, _needs_shift(c, rest, right), rb.add(c.b, rest, right), rest))
+    return c.spread(rb.select(c.b, division.is_rounded_up(c.b, rest, right), rb.add(c.b, rest, right), rest))
 
 
 @TABLE.register("aten.pow.Tensor_Scalar", "aten.pow.Scalar", "aten.pow.Tensor_Tensor")

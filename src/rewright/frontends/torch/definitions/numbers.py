@@ -79,7 +79,7 @@ def right_shift(x: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
     most = _bits(dtype) - (1 if dtype.is_signed else 0)
     fits = (places >= 0) & (places < most)
     divisor = torch.pow(2, torch.where(fits, places, 0))
-    return torch.where(fits, torch.div(x, divisor, rounding_mode="floor"), torch.where(x < 0, -1, 0))
+    return torch.where(fits, torch.div(x, divisor, rounding_mode="floor"), torch.where(x < 0, -1, 0).to(dtype))
 
 
 @DEFINITIONS.define("gcd.default")

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from rewright import ops
 from rewright.frontends.triton.meaning.combiners import kind_of
 from rewright.frontends.triton.meaning.firsts import first_place
-from rewright.frontends.triton.meaning.indices import DATA, lane, moved_lanes, substitute, variables
+from rewright.frontends.triton.meaning.indices import DATA, lane, substitute, variables
 from rewright.frontends.triton.meaning.integers import DTYPES
 from rewright.frontends.triton.meaning.moments import merged
 from rewright.frontends.triton.meaning.table import MEANINGS
@@ -17,8 +18,9 @@ from rewright.frontends.triton.meaning.values import Address, Choice, Data, Trut
 from rewright.frontends.triton.text import Operation
 from rewright.ir.errors import UnsupportedOperator
 from rewright.ops.base import ReductionKind
+from rewright.ops.digits import reshaped_index
 from rewright.ops.reference import building as rb
-from rewright.terms.index import Index, variable
+from rewright.terms.index import ZERO, Index, variable
 
 if TYPE_CHECKING:
     from rewright.frontends.triton.meaning.reader import Reader
@@ -41,33 +43,52 @@ _COMBINERS: dict[str, ReductionKind] = {
 
 def laid_out(reader: Reader, value: Value, shape: tuple[int, ...], places: dict[int, int]) -> Value:
     """A value with its axis ``k`` at ``places[k]`` of a block; along the others it is repeated."""
+    old = {lane(k): variable(lane(places[k])) if k in places else ZERO for k in range(_MOST_AXES)}
+    return _relaid(reader, value, _Layout(shape, old, lambda data: _data(reader, data, shape, places)))
+
+
+_MOST_AXES = 32
+"""Axes of a block."""
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """Elements of a block at other places."""
+
+    shape: tuple[int, ...]
+    lanes: Mapping[str, Index]
+    """The lanes of the block by those of the new one."""
+    data: Callable[[Data], Data]
+
+
+def _relaid(reader: Reader, value: Value, layout: _Layout) -> Value:
+    """A value in another layout; what is no symbol as data."""
     if isinstance(value, Whole):
-        return replace(value, index=_moved(reader, value.index, shape, places), shape=shape)
+        return replace(value, index=_relaid_index(reader, value.index, layout), shape=layout.shape)
     if isinstance(value, Address):
-        data = None if value.data is None else _data(reader, value.data, shape, places)
-        return replace(value, index=_moved(reader, value.index, shape, places), shape=shape, data=data)
+        data = None if value.data is None else layout.data(value.data)
+        return replace(value, index=_relaid_index(reader, value.index, layout), shape=layout.shape, data=data)
     if isinstance(value, Truth):
-        parts = tuple(_moved(reader, part, shape, places) for part in value.parts)
-        data = None if value.data is None else _data(reader, value.data, shape, places)
-        return Truth(parts, shape, data)
-    return _data(reader, reader.writer.data(value), shape, places)
+        parts = tuple(_relaid_index(reader, part, layout) for part in value.parts)
+        return Truth(parts, layout.shape, None if value.data is None else layout.data(value.data))
+    return layout.data(reader.writer.data(value))
 
 
-def _moved(reader: Reader, index: Index, shape: tuple[int, ...], places: dict[int, int]) -> Index:
-    """An index with its lanes along other axes, and what was read for each lane laid out likewise."""
-    writer, values = reader.writer, dict[str, Index]()
+def _relaid_index(reader: Reader, index: Index, layout: _Layout) -> Index:
+    """An index in another layout, and what was read for each lane likewise."""
+    writer, values = reader.writer, dict(layout.lanes)
     for name in {name for name in variables(index) if name.startswith(DATA)}:
         data = writer.read(name)
         if not data.shape:
             continue
-        moved, choice = _data(reader, data, shape, places), writer.choices.get(name)
+        moved, choice = layout.data(data), writer.choices.get(name)
         if choice is None:
             values[name] = writer.named(moved)
         else:
-            parts = tuple(_moved(reader, part, shape, places) for part in choice.parts)
-            sides = (_moved(reader, side, shape, places) for side in (choice.yes, choice.no))
+            parts = tuple(_relaid_index(reader, part, layout) for part in choice.parts)
+            sides = (_relaid_index(reader, side, layout) for side in (choice.yes, choice.no))
             values[name] = writer.chosen(moved, Choice(parts, *sides))
-    return substitute(moved_lanes(index, places), values)
+    return substitute(index, values)
 
 
 def _data(reader: Reader, value: Data, shape: tuple[int, ...], places: dict[int, int]) -> Data:
@@ -126,13 +147,18 @@ def reshaped(reader: Reader, op: Operation) -> Value:
     (value,) = reader.operands(op)
     if "allow_reorder" in op.words and not reader.is_only_folded(op.results[0]):
         raise UnsupportedOperator("a reshape that may put elements in any order is read only before a reduction")
-    if isinstance(value, Address):
-        raise UnsupportedOperator("a reshape of pointers is not read")
-    data = reader.writer.data(value)
     shape = op.given[0].shape
-    position = rb.reshape(reader.writer.b, data.position, (*reader.writer.sizes(data.axes), *shape))
-    found = Data(position, data.axes, shape)
-    return Truth((), shape, found) if isinstance(value, Truth) else found
+    own = value.shape
+
+    def data(value: Data) -> Data:
+        return replace(
+            value,
+            position=rb.reshape(reader.writer.b, value.position, (*reader.writer.sizes(value.axes), *shape)),
+            shape=shape,
+        )
+
+    lanes = reshaped_index(own, shape, tuple(variable(lane(k)) for k in range(len(shape))))
+    return _relaid(reader, value, _Layout(shape, {lane(k): index for k, index in enumerate(lanes)}, data))
 
 
 @MEANINGS.enter("tt.make_range")

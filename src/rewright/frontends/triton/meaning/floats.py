@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rewright import ops
-from rewright.frontends.triton.meaning.integers import DTYPES, on_data, with_sign, without_sign
+from rewright.frontends.triton.meaning.bits import with_sign, without_sign
+from rewright.frontends.triton.meaning.integers import DTYPES, on_data
 from rewright.frontends.triton.meaning.selections import selected
 from rewright.frontends.triton.meaning.table import MEANINGS
 from rewright.frontends.triton.meaning.values import Address, Choice, Data, Truth, Value, Whole

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from rewright.terms.index import ZERO, Index, Quotient, Remainder, Variable, quotient, remainder, variable
+import numpy as np
+from numpy.typing import NDArray
+
+from rewright.terms.index import Index, Quotient, Remainder, Variable, quotient, remainder, variable
 
 
 def lane(axis: int) -> str:
@@ -17,6 +20,7 @@ def lanes(rank: int) -> list[str]:
     return [lane(axis) for axis in range(rank)]
 
 
+Numbers = NDArray[np.int64]
 STEP = "step_"
 """How the names of variables begin that count the iterations of a loop."""
 DATA = "data_"
@@ -77,8 +81,30 @@ def multiply(left: Index, right: Index) -> Index | None:
     return None if size is None else left * size
 
 
-def moved_lanes(index: Index, places: Mapping[int, int]) -> Index:
-    """The index with its lanes along other axes; lanes that have no place count one element, and are zero."""
-    renamed = {lane(old): variable(lane(new)) for old, new in places.items()}
-    gone = {name: ZERO for name in variables(index) if name.startswith("lane") and name not in renamed}
-    return substitute(index, renamed | gone)
+def evaluated(index: Index, tables: Mapping[str, Numbers]) -> Numbers | None:
+    """An index where its variables are given numbers; None where one is not given, or a size is a symbol."""
+    if not isinstance(index.constant, int):
+        return None
+    total = np.full_like(next(iter(tables.values())), index.constant)
+    for atom, coefficient in index.terms:
+        part = _evaluated_atom(atom, tables)
+        if part is None or not isinstance(coefficient, int):
+            return None
+        total = total + part * coefficient
+    return total
+
+
+def _evaluated_atom(atom: object, tables: Mapping[str, Numbers]) -> Numbers | None:
+    if isinstance(atom, Variable):
+        return tables.get(atom.name)
+    if isinstance(atom, Quotient | Remainder) and isinstance(atom.divisor, int):
+        values = evaluated(atom.numerator, tables)
+        if values is not None:
+            return values // atom.divisor if isinstance(atom, Quotient) else values % atom.divisor
+    return None
+
+
+def of_lanes(index: Index, shape: tuple[int, ...]) -> Numbers | None:
+    """An index at each place of a block; None where anything but lanes decides it."""
+    places = np.indices(shape, dtype=np.int64)
+    return evaluated(index, dict(zip(lanes(len(shape)), places, strict=True)))

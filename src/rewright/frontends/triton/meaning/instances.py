@@ -11,14 +11,12 @@ from collections.abc import Iterable, Sequence
 from typing import Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
-from rewright.frontends.triton.meaning.indices import variables
+from rewright.frontends.triton.meaning.indices import Numbers, evaluated, variables
 from rewright.ir.dims import Dim
 from rewright.ir.errors import UnsupportedOperator
-from rewright.terms.index import Index, Quotient, Remainder, Variable, variable
+from rewright.terms.index import Index, variable
 
-Numbers = NDArray[np.int64]
 INSTANCE = "instance_"
 _MOST = 1 << 16
 """Instances of a launch for which tables are made."""
@@ -44,24 +42,7 @@ class Instances:
 
     def values(self, index: Index) -> Numbers | None:
         """What an index is in all instances; None where it is made of anything else."""
-        if not self._start() or not isinstance(index.constant, int):
-            return None
-        total = np.full_like(next(iter(self._tables.values())), index.constant)
-        for atom, coefficient in index.terms:
-            part = self._atom(atom)
-            if part is None or not isinstance(coefficient, int):
-                return None
-            total = total + part * coefficient
-        return total
-
-    def _atom(self, atom: object) -> Numbers | None:
-        if isinstance(atom, Variable):
-            return self._tables.get(atom.name)
-        if isinstance(atom, Quotient | Remainder) and isinstance(atom.divisor, int):
-            values = self.values(atom.numerator)
-            if values is not None:
-                return values // atom.divisor if isinstance(atom, Quotient) else values % atom.divisor
-        return None
+        return evaluated(index, self._tables) if self._start() else None
 
     def named(self, values: Numbers) -> tuple[Index, str, int]:
         """Numbers as a variable from zero on, its name and how far it counts, and what has to be added to it."""

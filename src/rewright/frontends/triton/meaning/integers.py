@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rewright import ops
+from rewright.frontends.triton.meaning.bits import with_sign, without_sign
 from rewright.frontends.triton.meaning.indices import multiply, variables
 from rewright.frontends.triton.meaning.instances import INSTANCE, Numbers, computed
 from rewright.frontends.triton.meaning.table import MEANINGS
@@ -18,7 +19,6 @@ from rewright.ir.dims import Dim, at_most, ceil_quotient
 from rewright.ir.errors import UnsupportedOperator
 from rewright.ir.operator import Operator
 from rewright.ir.types import DType
-from rewright.ops.functions.record import Direction
 from rewright.terms.index import Index, Quotient, Variable, quotient, remainder
 
 if TYPE_CHECKING:
@@ -187,9 +187,9 @@ def division(reader: Reader, op: Operation) -> Value:
         size = right.index.as_size()
         if size is not None and at_most(1, size) and reader.implies(left.index):
             if name == "ceildivsi":
-                return replace(left, index=_floor(left.index + (size - 1), size))
+                return replace(left, index=floor(left.index + (size - 1), size))
             if not name.startswith("rem"):
-                return replace(left, index=_floor(left.index, size))
+                return replace(left, index=floor(left.index, size))
             return replace(left, index=remainder(left.index, size))
     if (
         isinstance(left, Least)
@@ -200,7 +200,7 @@ def division(reader: Reader, op: Operation) -> Value:
         size = right.index.as_size()
         if isinstance(size, int) and size >= 1 and all(reader.implies(part) for part in left.parts):
             up = size - 1 if name == "ceildivsi" else 0
-            return _pruned(reader, tuple(_floor(part + up, size) for part in left.parts), left)
+            return _pruned(reader, tuple(floor(part + up, size) for part in left.parts), left)
     if name not in ("divsi", "remsi"):
         raise UnsupportedOperator(f"{op.name} of numbers that may be negative, or by what is no size, is not read")
     return on_data(reader, _DATA[name](), left, right)
@@ -222,25 +222,12 @@ def _parted(reader: Reader, name: str, left: Value, right: Value) -> Whole | Non
     return replace(left, index=inner if name == "remsi" else outer)
 
 
-def _floor(numerator: Index, divisor: Dim) -> Index:
+def floor(numerator: Index, divisor: Dim) -> Index:
     """A floor quotient; of a size it is a size too."""
     size = numerator.as_size()
     if size is not None and at_most(divisor - 1, size):
         return Index(ceil_quotient(size - divisor + 1, divisor))
     return quotient(numerator, divisor)
-
-
-@MEANINGS.enter("arith.shli", "arith.shrsi", "arith.shrui")
-def shift(reader: Reader, op: Operation) -> Value:
-    """A shift by a number, as a product or a quotient."""
-    left, right = reader.operands(op)
-    steps = right.index.as_size() if isinstance(right, Whole) else None
-    if isinstance(left, Whole) and isinstance(steps, int):
-        if op.name == "arith.shli":
-            return replace(left, index=left.index * (1 << steps))
-        if reader.implies(left.index):
-            return replace(left, index=_floor(left.index, 1 << steps))
-    raise UnsupportedOperator(f"{op.name} by what is no number is not read")
 
 
 @MEANINGS.enter("arith.andi", "arith.ori", "arith.xori")
@@ -329,38 +316,3 @@ def resized(reader: Reader, op: Operation) -> Value:
 
 
 _LARGEST = {DType.I8: 127, DType.I16: (1 << 15) - 1}
-_BITS = {DType.I8: 8, DType.I16: 16, DType.I32: 32, DType.U8: 8}
-"""Integers whose bits may be read in two ways."""
-
-
-def without_sign(reader: Reader, value: Value) -> Data:
-    """Bits as a number that is not negative: of the byte -56 it is 200."""
-    data = reader.writer.data(value)
-    dtype = reader.writer.dtype(data)
-    if dtype.is_unsigned or dtype is DType.BOOL or (isinstance(value, Whole) and reader.implies(value.index)):
-        return data
-    if dtype not in _BITS:
-        raise UnsupportedOperator("takes an integer that may be negative for one without a sign")
-    return _moved_where(reader, data, "LT", 0, 1 << _BITS[dtype])
-
-
-def with_sign(reader: Reader, value: Value) -> Data:
-    """Bits as a number with a sign: of the byte 200 it is -56, and of what is true -1."""
-    data = reader.writer.data(value)
-    dtype = reader.writer.dtype(data)
-    if dtype is DType.BOOL:
-        return reader.writer.apply(ops.Negate(), reader.writer.convert(data, DType.I32))
-    return with_sign_of(reader, data, dtype) if dtype.is_unsigned else data
-
-
-def with_sign_of(reader: Reader, data: Data, dtype: DType) -> Data:
-    """A number that is not negative as the bits of one with a sign, of so many bits as a dtype has."""
-    return _moved_where(reader, data, "GE", 1 << (_BITS[dtype] - 1), -(1 << _BITS[dtype]))
-
-
-def _moved_where(reader: Reader, data: Data, direction: Direction, bound: int, by: int) -> Data:
-    """Integers, in 64 bits, of which those beyond a bound are moved."""
-    writer, wide = reader.writer, reader.writer.convert(data, DType.I64)
-    last, steps = (writer.constant(number, data.shape, DType.I64) for number in (bound, by))
-    moved = writer.apply(ops.Add(), wide, steps)
-    return writer.select(writer.apply(ops.Compare(direction), wide, last), moved, wide)

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rewright import ops
+from rewright.frontends.triton.meaning.blocks import laid_out
 from rewright.frontends.triton.meaning.indices import DATA, lane, substitute, variables
 from rewright.frontends.triton.meaning.table import MEANINGS
 from rewright.frontends.triton.meaning.values import Address, Data, Truth, Value, Whole
@@ -27,8 +28,9 @@ def joined(reader: Reader, op: Operation) -> Value:
     shape = op.given[0].shape
     if isinstance(left, Whole) and isinstance(right, Whole):
         steps = (right.index - left.index).as_size()
-        if steps is not None:
-            return replace(left, index=left.index + variable(lane(len(shape) - 1)) * steps, shape=shape)
+        found = laid_out(reader, left, shape, {k: k for k in range(len(left.shape))})
+        if steps is not None and isinstance(found, Whole):
+            return replace(found, index=found.index + variable(lane(len(shape) - 1)) * steps)
     writer, sides = reader.writer, [reader.writer.data(side) for side in (left, right)]
     axes = writer.union(*sides)
     places = [rb.insert_ones(writer.b, writer.spread(side, axes), [len(axes) + len(side.shape)]) for side in sides]

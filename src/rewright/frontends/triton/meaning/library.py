@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from rewright import ops
-from rewright.frontends.triton.meaning.integers import with_sign_of, without_sign
+from rewright.frontends.triton.meaning.bits import with_sign_of, without_sign
 from rewright.frontends.triton.meaning.values import Data, Value
 from rewright.frontends.triton.text import Operation
 from rewright.ir.errors import UnsupportedOperator

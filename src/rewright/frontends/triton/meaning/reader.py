@@ -23,6 +23,7 @@ from rewright.frontends.triton.meaning import (
     integers,
     joins,
     loops,
+    shifts,
     transfers,
     whiles,
 )
@@ -43,7 +44,7 @@ from rewright.ir.types import DType, SourceSpan
 from rewright.ops.reference.simplifying import SimplifyingBuilder
 from rewright.terms.index import Index, variable
 
-FAMILIES = (blocks, control, descriptors, floats, integers, joins, loops, transfers, whiles)
+FAMILIES = (blocks, control, descriptors, floats, integers, joins, loops, shifts, transfers, whiles)
 """Where the meanings of operations are, which modules enter in the table when they are imported."""
 
 GRID = ("x", "y", "z")

@@ -25,7 +25,7 @@ def floor_quotient(context: Context, numerator: Polynomial, divisor: Polynomial)
     divisor is known to lie between zero and the divisor, the quotient is resolved, else a floor of the rest stays.
     Of ``64*t + r`` over 256, where r lies between zero and 64, it is that of ``t`` over 4. Where the rest has another
     floor, ``16*floor(x/8) + x`` over 24 for example, so may be what is left of it when one
-    more of these is taken out: ``x - 8*floor(x/8)``.
+    more of these is taken out: ``x - 8*floor(x/8)``. A floor of a floor is one of the product of both divisors.
     """
     if divisor == ONE:
         return numerator
@@ -50,7 +50,22 @@ def floor_quotient(context: Context, numerator: Polynomial, divisor: Polynomial)
     leading = max((m for m in rest.terms if m), key=_degree, default=())
     if isinstance(bottom, int) and rest.integer and leading and 2 * rest.terms[leading] > bottom:
         return quotient - floor_quotient(context, -rest + (bottom - 1), divisor)  # ``-n`` is rounded as ``n`` is
+    inner = _only_floor(rest)
+    if inner is not None:
+        whole = inner.numerator + inner.divisor * (rest - polynomial(inner))
+        return quotient + floor_quotient(context, whole, inner.divisor * divisor)
     return quotient + polynomial(Floor(rest, divisor))
+
+
+def _only_floor(rest: Polynomial) -> Floor | None:
+    """The floor of which a rest is the value, plus an integer number; None of others."""
+    found = [(monomial, c) for monomial, c in rest.terms.items() if monomial]
+    if len(found) != 1 or not isinstance(rest.terms.get((), 0), int):
+        return None
+    monomial, coefficient = found[0]
+    atom, exponent = monomial[0]
+    is_one = len(monomial) == 1 and exponent == 1 and coefficient == 1
+    return atom if is_one and isinstance(atom, Floor) else None
 
 
 def _around(rest: Polynomial, quotient: Polynomial, divisor: Number | None) -> Iterator[tuple[Polynomial, Polynomial]]:
