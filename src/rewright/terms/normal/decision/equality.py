@@ -108,7 +108,7 @@ def _arm(value: Value, guard: Guard, polarity: bool) -> Value:
 
 def equal_leaves(context: Context, left: Polynomial, right: Polynomial) -> bool:
     """Whether the difference vanishes once denominators are cleared and equal accesses are merged."""
-    rest = left - right
+    rest = _where_known(context, left - right)
     for step in (0, 1, 2):
         if not rest.terms:
             return True
@@ -116,6 +116,14 @@ def equal_leaves(context: Context, left: Polynomial, right: Polynomial) -> bool:
     if not rest.terms or any(equal_leaves(context, other, ZERO) for other in regroupings(context, rest)):
         return True
     return _same_maximum(context, left - right) or _same_logarithm(context, left - right)
+
+
+def _where_known(context: Context, value: Polynomial) -> Polynomial:
+    """The value with variables of which one value is left replaced by it."""
+    try:
+        return substitute(context, value, context.only_values(value.free))
+    except ZeroDivisionError:
+        return value
 
 
 def _same_logarithm(context: Context, rest: Polynomial) -> bool:
@@ -169,10 +177,7 @@ def _same_maximum(context: Context, rest: Polynomial) -> bool:
 def _are_alike(context: Context, value: Polynomial, target: Largest) -> bool:
     """Whether a value is a maximum of the same items, over ranges that are known to be equal."""
     mine = value.atom()
-    if not isinstance(mine, Largest) or [_inside(i) for i in mine.items] != [_inside(i) for i in target.items]:
-        return False
-    ends = [[end for item in atom.items for pair in item.ranges for end in pair] for atom in (mine, target)]
-    return all(context.equal(a, b) for a, b in zip(*ends, strict=True))
+    return isinstance(mine, Largest) and _same_place(context, mine, target)
 
 
 def _inside(item: Item) -> tuple[object, ...]:
@@ -210,7 +215,7 @@ class _Unifier:
     def __init__(self, context: Context) -> None:
         self.context = context
         self.known: dict[bytes, Polynomial] = {}
-        self.seen: dict[_Form, dict[tuple[Number, ...], Element | PrefixSum]] = {}
+        self.seen: dict[_Form, dict[tuple[Number, ...], Element | PrefixSum | Largest]] = {}
         """By form, and by the constants of the indices or bounds: those of one form that differ there are apart."""
 
     def polynomial(self, value: Polynomial) -> Polynomial:
@@ -243,7 +248,7 @@ class _Unifier:
             return ZERO
         if isinstance(atom, PrefixSum):
             return self._sum(atom)
-        return polynomial(self._first(atom) if isinstance(atom, Element) else atom)
+        return polynomial(self._first(atom) if isinstance(atom, Element | Largest) else atom)
 
     def _sum(self, atom: PrefixSum) -> Polynomial:
         """A sum as the first that is the same, once the accesses inside are the first that read the same place."""
@@ -253,10 +258,13 @@ class _Unifier:
         names, values = open_binders(self.context, len(atom.bounds), atom.depth)
         binders = [(name, ZERO, bound) for name, bound in zip(names, atom.bounds, strict=True)]
         with self.context.ranges(binders):
-            return sum_terms(self.context, binders, substitute(self.context, body, values))
+            found = sum_terms(self.context, binders, substitute(self.context, body, values))
+        for inner in [inner for inner in found.atoms() if isinstance(inner, PrefixSum)]:
+            found = with_atom(found, inner, polynomial(self._first(inner)))
+        return found
 
-    def _first(self, atom: Element | PrefixSum) -> Element | PrefixSum:
-        """The first access or sum that is the same."""
+    def _first(self, atom: Element | PrefixSum | Largest) -> Element | PrefixSum | Largest:
+        """The first access, sum or maximum that is the same."""
         form, constants = _form(atom)
         for other, alike in self.seen.items():
             if other != form and other[0] == form[0] and len(other[1]) == len(form[1]):
@@ -270,26 +278,29 @@ _Form = tuple[object, tuple[bytes, ...]]
 """What is read or summed, and the indices or bounds without their constants."""
 
 
-def _form(atom: Element | PrefixSum) -> tuple[_Form, tuple[Number, ...]]:
-    """The form of an access or a sum, and the constants of its indices or bounds."""
-    what, places = (atom.tensor, atom.index) if isinstance(atom, Element) else (atom.body.key, atom.bounds)
+def _form(atom: Element | PrefixSum | Largest) -> tuple[_Form, tuple[Number, ...]]:
+    """The form of an access, a sum or a maximum, and the constants of its indices or bounds."""
+    what, places = _places(atom)
     constants = tuple(place.terms.get((), 0) for place in places)
     rest = tuple((place - polynomial(n)).key for place, n in zip(places, constants, strict=True))
     return ((type(atom), what), rest), constants
 
 
-def _same_place(context: Context, left: Atom, right: Atom) -> bool:
-    if isinstance(left, Element) and isinstance(right, Element):
-        if left.tensor != right.tensor or len(left.index) != len(right.index):
-            return False
-        pairs = zip(left.index, right.index, strict=True)
-    elif isinstance(left, PrefixSum) and isinstance(right, PrefixSum):
-        if left.body != right.body or len(left.bounds) != len(right.bounds):
-            return False
-        pairs = zip(left.bounds, right.bounds, strict=True)
-    else:
+def _places(atom: Element | PrefixSum | Largest) -> tuple[object, tuple[Polynomial, ...]]:
+    """What is read, summed or compared, and the indices or the bounds."""
+    if isinstance(atom, Element):
+        return atom.tensor, atom.index
+    if isinstance(atom, PrefixSum):
+        return atom.body.key, atom.bounds
+    ends = tuple(end for item in atom.items for pair in item.ranges for end in pair)
+    return tuple(_inside(item) for item in atom.items), ends
+
+
+def _same_place(context: Context, left: Element | PrefixSum | Largest, right: Element | PrefixSum | Largest) -> bool:
+    (what, places), (other, others) = _places(left), _places(right)
+    if type(left) is not type(right) or what != other or len(places) != len(others):
         return False
-    return all(context.equal(a, b) for a, b in pairs)
+    return all(context.equal(a, b) for a, b in zip(places, others, strict=True))
 
 
 def _split_maximum(value: Polynomial) -> tuple[Largest, list[Polynomial]] | None:

@@ -233,6 +233,17 @@ class Context:
                 values = intersection(values, frame.alone[atom])
         return values
 
+    def only_values(self, names: Iterable[str]) -> dict[str, Polynomial]:
+        """The integer variables of which the facts about each alone leave one value."""
+        wanted, found = set(names), dict[str, Polynomial]()
+        for frame in self._frames:
+            for atom in frame.alone:
+                if isinstance(atom, Symbol) and atom.name in wanted and atom.name not in found:
+                    values = self._values(atom)
+                    if len(values) == 1 and values[0][0] == values[0][1] and isinstance(values[0][0], int):
+                        found[atom.name] = polynomial(values[0][0])
+        return found
+
     def _is_known_alone(self, atoms: Sequence[Atom]) -> bool:
         """Whether no fact is about several variables and elements of which one is one of these."""
         alone = [*atoms, *(other for frame in self._frames for other in frame.alone)]

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Literal
 
 from rewright.terms.normal.facts.context import Context
 from rewright.terms.normal.facts.guards import at_least, at_least_zero
+from rewright.terms.normal.facts.squares import is_sum_of_squares
 from rewright.terms.normal.polynomials.atoms import (
     Atom,
     Base,
     Exponential,
     Function,
     Indicator,
+    Monomial,
     Number,
     Polynomial,
     Symbol,
@@ -38,28 +41,73 @@ def _sign(context: Context, value: Polynomial) -> Sign:
     signs = [_term(context, m, c) for m, c in value.terms.items()]
     if "unknown" not in signs:
         return "positive" if "positive" in signs else "nonnegative"
-    if _sums_of_nonnegative(context, value) or _nonnegative_by_cases(context, value):
+    constant = value.terms.get((), 0)
+    if constant > 0 and is_nonnegative(context, value - constant):
+        return "positive"
+    for rule in (_joined_sums, _longer_sums):
+        found = rule(context, value)
+        if found != "unknown":
+            return found
+    if is_sum_of_squares(value) or _nonnegative_by_cases(context, value):
         return "nonnegative"
     if context.decide_cheaply(at_least_zero(-value)) is False:
         return "positive"
     return "nonnegative" if context.decide_cheaply(at_least_zero(value)) is True else "unknown"
 
 
-def _sums_of_nonnegative(context: Context, value: Polynomial) -> bool:
-    """Whether sums over the same ranges add up to sums of what is not negative, as ``2 [x >= 0] x - x`` is."""
+def _joined_sums(context: Context, value: Polynomial) -> Sign:
+    """The sign where sums over the same ranges add up to sums of what is not negative, as ``2 [x >= 0] x - x`` is."""
     bodies: dict[tuple[bytes, ...], Polynomial] = {}
     ranges: dict[tuple[bytes, ...], tuple[Polynomial, ...]] = {}
+    rest = value
     for monomial, coefficient in value.terms.items():
-        if len(monomial) != 1 or not isinstance(monomial[0][0], PrefixSum) or monomial[0][1] != 1:
-            return False
-        atom = monomial[0][0]
-        key = tuple(bound.key for bound in atom.bounds)
-        ranges[key] = atom.bounds
-        bodies[key] = bodies.get(key, Polynomial({})) + atom.body * coefficient
-    if len(bodies) == len(value.terms):
-        return False
-    proper = all(context.nonnegative(bound) for bounds in ranges.values() for bound in bounds)
-    return proper and all(is_nonnegative(context, body) for body in bodies.values())
+        atom = monomial[0][0] if len(monomial) == 1 and monomial[0][1] == 1 else None
+        if isinstance(atom, PrefixSum):
+            key = tuple(bound.key for bound in atom.bounds)
+            ranges[key] = atom.bounds
+            bodies[key] = bodies.get(key, Polynomial({})) + atom.body * coefficient
+            rest = rest - Polynomial({monomial: coefficient})
+    if not bodies or len(bodies) == len(value.terms):
+        return "unknown"
+    if not all(context.nonnegative(bound) for bounds in ranges.values() for bound in bounds):
+        return "unknown"
+    return _sign(context, rest) if all(is_nonnegative(context, body) for body in bodies.values()) else "unknown"
+
+
+def _longer_sums(context: Context, value: Polynomial) -> Sign:
+    """The sign where a sum is taken from a longer one of the same terms, such as ``x[0] + x[1] - x[0]``."""
+    for monomial, coefficient in value.terms.items():
+        taken = [atom for atom, exponent in monomial if isinstance(atom, PrefixSum) and exponent == 1]
+        if coefficient >= 0 or not taken:
+            continue
+        for longer, most in value.terms.items():
+            found = "unknown" if most < -coefficient else _rest_of_sum(context, longer, monomial, taken)
+            if found == "unknown":
+                continue
+            others = _sign(context, value - Polynomial({longer: -coefficient, monomial: coefficient}))
+            return found if others == "nonnegative" else others
+    return "unknown"
+
+
+def _rest_of_sum(context: Context, longer: Monomial, monomial: Monomial, taken: Sequence[PrefixSum]) -> Sign:
+    """The sign of a monomial minus another one, with a shorter sum in it of what is not negative."""
+    for atom in taken:
+        others = [factor for factor in monomial if factor[0] != atom]
+        rest = [factor for factor in longer if factor not in others]
+        if len(longer) != len(monomial) or len(rest) != 1 or rest[0][1] != 1 or not isinstance(rest[0][0], PrefixSum):
+            continue
+        whole = rest[0][0]
+        if whole.body.key != atom.body.key or len(whole.bounds) != len(atom.bounds):
+            continue
+        signs = {_sign(context, atom.body), *(power_sign(context, *factor) for factor in others)}
+        ends = list(zip(atom.bounds, whole.bounds, strict=True))
+        if "unknown" in signs or not all(
+            context.holds(at_least_zero(a)) and context.holds(at_least_zero(b - a)) for a, b in ends
+        ):
+            continue
+        is_proper = len(ends) == 1 and context.holds(at_least(ends[0][1] - ends[0][0], 1))
+        return "positive" if is_proper and signs == {"positive"} else "nonnegative"
+    return "unknown"
 
 
 def _nonnegative_by_cases(context: Context, value: Polynomial, depth: int = 3) -> bool:

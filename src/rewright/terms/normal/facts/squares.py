@@ -1,0 +1,58 @@
+"""Polynomials that are sums of squares: ``x^2 + 2 x y + y^2`` is never negative, whatever x and y are."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from rewright.terms.normal.polynomials.atoms import Atom, Monomial, Number, Polynomial, sorted_monomial
+
+_MOST = 12
+"""Squares in a polynomial that is looked at."""
+_Matrix = list[list[Fraction]]
+
+
+def is_sum_of_squares(value: Polynomial) -> bool:
+    """Whether a polynomial is ``v' G v`` for the roots v of its squares and a G that is positive semidefinite.
+
+    A product that is that of several pairs of roots is put in one place of G. Atoms are real numbers here.
+    """
+    roots = [root for root in map(_root, value.terms) if root is not None]
+    if not 0 < len(roots) <= _MOST:
+        return False
+    pairs = {_product(a, b): (i, j) for i, a in enumerate(roots) for j, b in enumerate(roots[: i + 1])}
+    pairs |= {_product(root, root): (i, i) for i, root in enumerate(roots)}
+    gram = [[Fraction(0)] * len(roots) for _ in roots]
+    for monomial, coefficient in value.terms.items():
+        place = pairs.get(monomial)
+        if place is None:
+            return False
+        i, j = place
+        gram[i][j] += Fraction(coefficient) / (1 if i == j else 2)
+        gram[j][i] = gram[i][j]
+    return _is_semidefinite(gram)
+
+
+def _root(monomial: Monomial) -> Monomial | None:
+    """The monomial of which another one is the square; None where there is none."""
+    if any(not isinstance(exponent, int) or exponent % 2 or exponent < 0 for _, exponent in monomial):
+        return None
+    return tuple((atom, exponent // 2) for atom, exponent in monomial)
+
+
+def _product(left: Monomial, right: Monomial) -> Monomial:
+    exponents: dict[Atom, Number] = dict(left)
+    for atom, exponent in right:
+        exponents[atom] = exponents.get(atom, 0) + exponent
+    return sorted_monomial(exponents.items())
+
+
+def _is_semidefinite(matrix: _Matrix) -> bool:
+    """Whether a symmetric matrix of rationals has no negative eigenvalue, by elimination."""
+    rest = [list(row) for row in matrix]
+    while rest:
+        pivot, row = rest[0][0], rest[0]
+        if pivot < 0 or (pivot == 0 and any(row)):
+            return False
+        scale = [x / pivot if pivot else Fraction(0) for x in row]
+        rest = [[rest[i][j] - scale[i] * row[j] for j in range(1, len(row))] for i in range(1, len(row))]
+    return True
