@@ -8,14 +8,14 @@ from fractions import Fraction
 
 from rewright.terms.normal.arithmetic.binders import open_binders
 from rewright.terms.normal.arithmetic.substitution import substitute
-from rewright.terms.normal.decision.regrouping import outside_of_binders, regroupings, with_atom
+from rewright.terms.normal.decision.regrouping import outside_of_binders, regroupings, with_atom, with_last_terms
 from rewright.terms.normal.facts.context import Context, Signed
 from rewright.terms.normal.facts.guards import Choice, Guard, NotANumber, Value, at_least_zero, is_zero
 from rewright.terms.normal.facts.signs import is_positive
 from rewright.terms.normal.folds.items import mapped_largest, members
 from rewright.terms.normal.folds.presence import counts_contradict
 from rewright.terms.normal.folds.products import rebuild
-from rewright.terms.normal.folds.sums import sum_terms
+from rewright.terms.normal.folds.sums import open_sum, sum_terms
 from rewright.terms.normal.polynomials.atoms import (
     ONE,
     ZERO,
@@ -24,6 +24,7 @@ from rewright.terms.normal.polynomials.atoms import (
     Element,
     Exponential,
     Function,
+    Indicator,
     Monomial,
     Number,
     Polynomial,
@@ -225,7 +226,7 @@ class _Unifier:
             for atom, exponent in monomial:
                 product = product * power(self.atom(atom), exponent)
             total = total + product
-        return total
+        return with_last_terms(self.context, total)
 
     def atom(self, atom: Atom) -> Polynomial:
         if atom.key not in self.known:
@@ -252,16 +253,40 @@ class _Unifier:
 
     def _sum(self, atom: PrefixSum) -> Polynomial:
         """A sum as the first that is the same, once the accesses inside are the first that read the same place."""
-        body = self.polynomial(atom.body)
-        if body == atom.body or not all(self.context.holds(at_least_zero(bound)) for bound in atom.bounds):
+        if not all(self.context.holds(at_least_zero(bound)) for bound in atom.bounds):
             return polynomial(self._first(atom))
-        names, values = open_binders(self.context, len(atom.bounds), atom.depth)
-        binders = [(name, ZERO, bound) for name, bound in zip(names, atom.bounds, strict=True)]
+        if self._is_absent(atom):
+            return ZERO
+        binders, body = open_sum(self.context, atom)
+        single = [name for name, _, bound in binders if bound.constant() is None and self.context.equal(bound, ONE)]
+        if single:
+            term = substitute(self.context, body, dict.fromkeys(single, ZERO))
+            return self.polynomial(sum_terms(self.context, [b for b in binders if b[0] not in single], term))
         with self.context.ranges(binders):
-            found = sum_terms(self.context, binders, substitute(self.context, body, values))
+            # What is known of a term is not known where there is none.
+            inside = _Unifier(self.context)
+            inside.seen = {form: dict(alike) for form, alike in self.seen.items()}
+            changed = inside.polynomial(body)
+            if changed == body:
+                return polynomial(self._first(atom))
+            found = sum_terms(self.context, binders, changed)
         for inner in [inner for inner in found.atoms() if isinstance(inner, PrefixSum)]:
             found = with_atom(found, inner, polynomial(self._first(inner)))
         return found
+
+    def _is_absent(self, atom: PrefixSum) -> bool:
+        """Whether all terms have one condition as a factor that is known to hold nowhere."""
+        terms = list(atom.body.terms)
+        shared = [a for a, n in terms[0] if isinstance(a, Indicator) and n == 1] if terms else []
+        for condition in (a for a in shared if all((a, 1) in monomial for monomial in terms)):
+            names, values = open_binders(self.context, len(atom.bounds), atom.depth)
+            binders = [(name, ZERO, bound) for name, bound in zip(names, atom.bounds, strict=True)]
+            opened = substitute(self.context, polynomial(condition), values)
+            with self.context.ranges(binders):
+                count = is_zero(sum_terms(self.context, binders, opened))
+            if count is True or (count is not False and self.context.fact(count) is True):
+                return True
+        return False
 
     def _first(self, atom: Element | PrefixSum | Largest) -> Element | PrefixSum | Largest:
         """The first access, sum or maximum that is the same."""

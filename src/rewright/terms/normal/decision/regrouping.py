@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from functools import partial
+from itertools import product
 from typing import TypeGuard
 
 from rewright.terms.normal.arithmetic.substitution import substitute
@@ -25,6 +26,7 @@ from rewright.terms.normal.polynomials.atoms import (
     Number,
     Polynomial,
     Product,
+    TooHard,
     polynomial,
     symbol,
 )
@@ -62,6 +64,44 @@ def _without_last_terms(context: Context, value: Polynomial) -> Polynomial:
                 terms = [substitute(context, body, {name: sums[first].bounds[0] + k}) for k in range(last - first)]
                 value = with_atom(value, sums[last], sum(terms, start=polynomial(sums[first])))
     return value
+
+
+def with_last_terms(context: Context, value: Polynomial) -> Polynomial:
+    """A sum up to n and the term at n as one up to ``n + 1``; and one without its last term as one up to ``n - 1``."""
+    for _ in range(_MOST_TERMS):
+        found = next((new for m in value.terms if (new := _with_term(context, value, m)) is not None), None)
+        if found is None:
+            break
+        value = found
+    return value
+
+
+def _with_term(context: Context, value: Polynomial, monomial: Monomial) -> Polynomial | None:
+    """The value with one more, or one less, term in a sum of a monomial, where that term is there too."""
+    coefficient = value.terms[monomial]
+    for atom, exponent in monomial:
+        if not isinstance(atom, PrefixSum) or exponent != 1 or len(value.terms) < 2:
+            continue
+        rest = Polynomial({tuple(f for f in monomial if f[0] != atom): coefficient})
+        for position, step in product(range(len(atom.bounds)), (1, -1)):
+            try:
+                term, other = _last_term(context, atom, position, step)
+            except (ZeroDivisionError, TooHard):
+                continue
+            single = (term * rest).single()
+            if single is not None and value.terms.get(single[0]) == single[1] and single[0] != monomial:
+                return value - term * rest - Polynomial({monomial: coefficient}) + other * rest
+    return None
+
+
+def _last_term(context: Context, atom: PrefixSum, position: int, step: int) -> tuple[Polynomial, Polynomial]:
+    """What a sum has more, or less, with one more term along a range, or with one less, and that sum."""
+    binders, body = open_sum(context, atom)
+    name, low, high = binders[position]
+    term = substitute(context, body, {name: high if step > 0 else high - 1})
+    longer = [b if b[0] != name else (name, low, high + step) for b in binders]
+    others = [b for b in binders if b[0] != name]
+    return sum_terms(context, others, term) * step, sum_terms(context, longer, body)
 
 
 # --- every k-th term

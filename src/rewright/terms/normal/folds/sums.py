@@ -442,32 +442,44 @@ def _merge(context: Context, binders: list[Binder], body: Polynomial) -> Polynom
 
 def _prefix_sums(context: Context, binders: list[Binder], body: Polynomial) -> Polynomial:
     """The least of all ways to place and order the binders, then a difference of prefix sums for each."""
-    best: tuple[tuple[bytes, tuple[bytes, ...]], Polynomial, Number, list[tuple[Polynomial, Polynomial]]] | None = None
+    best: tuple[tuple[bytes, tuple[bytes, ...]], Polynomial, Polynomial, list[tuple[Polynomial, Polynomial]]] | None
+    best = None
     several = placements(context, binders, body, 16)
     for placed, value in several:
-        for order in orders(context, placed, value):
-            single = name_binders(context, placed, order, value).single()
+        outside, inside = _invariant(placed, value)
+        for order in orders(context, placed, inside):
+            single = name_binders(context, placed, order, inside).single()
             if single is None:
                 continue
             term = Polynomial({single[0]: 1})
             limits = [placed[b][1:] for b in order]
             key = (term.key, tuple(p.key for pair in limits for p in pair))
             if best is None or key < best[0]:
-                best = (key, term, single[1], limits)
+                best = (key, term, outside * single[1], limits)
     if best is None:
         # A factor such as k itself falls into several terms where k is moved; each is summed where it now stands.
         placed, value = several[0]
         if {b[0] for b in placed} == {b[0] for b in binders}:
             raise TooHard("a sum whose body is no single term")
         return sum_terms(context, placed, value)
-    _, term, coefficient, limits = best
+    _, term, outside, limits = best
     total = ZERO
     for ends in itertools.product((0, 1), repeat=len(limits)):
         bounds = tuple(pair[end] for pair, end in zip(limits, ends, strict=True))
         if all(bound.terms for bound in bounds):
             sign = -1 if ends.count(0) % 2 else 1
-            total = total + _prefix(context, PrefixSum(bounds, term)) * (coefficient * sign)
-    return total
+            total = total + _prefix(context, PrefixSum(bounds, term)) * sign
+    return total * outside
+
+
+def _invariant(binders: Sequence[Binder], value: Polynomial) -> tuple[Polynomial, Polynomial]:
+    """The factors of a product without a variable, which moving a variable leaves behind, and the others."""
+    single = value.single()
+    names = frozenset(b[0] for b in binders)
+    if single is None or all(atom.free & names for atom, _ in single[0]):
+        return ONE, value
+    parts = [tuple(f for f in single[0] if bool(f[0].free & names) is inside) for inside in (False, True)]
+    return Polynomial({parts[0]: single[1]}), Polynomial({parts[1]: 1})
 
 
 def _prefix(context: Context, atom: PrefixSum) -> Polynomial:
