@@ -20,6 +20,7 @@ from rewright.frontends.triton.text import Kind, Operation
 from rewright.ir.errors import UnsupportedOperator
 from rewright.ir.operator import Operator
 from rewright.ir.types import DType
+from rewright.ops.functions.record import Direction
 from rewright.ops.reference.elementary import FUNCTIONS, copysign, hypot
 
 if TYPE_CHECKING:
@@ -108,7 +109,8 @@ _LIBRARY = {
 }
 """Functions of CUDA's mathematical library, without ``__nv_`` and the ``f`` of single precision."""
 _LN2 = 0.6931471805599453
-_DIRECTIONS = {"eq": "EQ", "ne": "NE", "lt": "LT", "le": "LE", "gt": "GT", "ge": "GE"}
+_DIRECTIONS: dict[str, Direction] = {"eq": "EQ", "ne": "NE", "lt": "LT", "le": "LE", "gt": "GT", "ge": "GE"}
+_OPPOSITES: dict[str, Direction] = {"lt": "GE", "le": "GT", "gt": "LE", "ge": "LT"}
 
 
 @MEANINGS.enter(*_FUNCTIONS)
@@ -220,11 +222,19 @@ def clamped(reader: Reader, op: Operation) -> Value:
 
 @MEANINGS.enter("arith.cmpf")
 def comparison(reader: Reader, op: Operation) -> Value:
-    """Ordered and unordered comparisons, which differ where one side is no number."""
-    word = op.words[0]
-    if word in ("ord", "uno"):
-        raise UnsupportedOperator("a test for what is no number is not read")
-    found = on_data(reader, ops.Compare(_DIRECTIONS[word[1:]]), *reader.operands(op))  # pyright: ignore[reportArgumentType]
+    """Comparisons: ordered ones do not hold where a side is no number, unordered ones do."""
+    word, w = op.words[0], reader.writer
+    left, right = (w.data(value) for value in reader.operands(op))
+    if word in ("oeq", "olt", "ole", "ogt", "oge", "une"):
+        found = w.apply(ops.Compare(_DIRECTIONS[word[1:]]), left, right)
+    elif word in ("ult", "ule", "ugt", "uge"):
+        found = w.apply(ops.Not(), w.apply(ops.Compare(_OPPOSITES[word[1:]]), left, right))
+    elif word in ("one", "ueq"):
+        apart = w.apply(ops.Or(), *(w.apply(ops.Compare(d), left, right) for d in ("LT", "GT")))
+        found = apart if word == "one" else w.apply(ops.Not(), apart)
+    else:
+        found = w.apply(ops.Or(), _is_nan(reader, left), _is_nan(reader, right))
+        found = w.apply(ops.Not(), found) if word == "ord" else found
     return Truth((), found.shape, found)
 
 
