@@ -31,6 +31,8 @@ def vllm(name: str) -> Any:
 def rows() -> Iterator[Row]:
     """The functions, in order."""
     from bench.kernel.vllm import attention, caches, experts, linear, maps, quantised, sampling, states
+    from bench.kernel.vllm import batches, logits, shards, speculation  # isort: skip
 
-    for part in (maps, attention, caches, linear, sampling, experts, quantised, states):
+    more = (batches, logits, shards, speculation)
+    for part in (maps, attention, caches, linear, sampling, experts, quantised, states, *more):
         yield from part.rows()
