@@ -27,8 +27,8 @@ def rows() -> Iterator[Row]:
         (target, numbers(20, 6)))  # fmt: skip
     yield Row("_compute_local_residual_mass_kernel", _residual, _residual_kernel,
         (-normal(6).abs(), target, draft, numbers(20, 6), warm))  # fmt: skip
-    yield Row("_insert_resampled_kernel", _inserted, _insert_kernel,
-        (numbers(20, 3, 4).long(), whole(1, 0, 2), numbers(20, 3, 4, seed=1).long(), normal(3, 4), whole(1, 0, 1, 0, 1).float()))  # fmt: skip
+    again = (numbers(20, 3, 4).long(), whole(1, 0, 2), numbers(20, 3, 4, seed=1).long(), normal(3, 4), normal(5))
+    yield Row("_insert_resampled_kernel", _inserted, _insert_kernel, again)
     yield Row("rejection_sample (temperature zero)", _verified, _verify_kernel, (target, numbers(20, 6)))
     yield Row("_flatten_sampled_kernel", _flat, _flat_kernel, (numbers(20, 3, 3).long(), whole(2, 1, 2)))
     yield Row("gather_draft_sampled", _drawn, _draw_kernel,
