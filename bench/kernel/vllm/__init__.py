@@ -31,8 +31,9 @@ def vllm(name: str) -> Any:
 def rows() -> Iterator[Row]:
     """The functions, in order."""
     from bench.kernel.vllm import attention, caches, experts, linear, maps, quantised, sampling, states
-    from bench.kernel.vllm import batches, logits, shards, speculation  # isort: skip
+    from bench.kernel.vllm import batches, drafting, logits, lora, shards, sparse  # isort: skip
+    from bench.kernel.vllm import speculation, speculators, steps, tables, verification  # isort: skip
 
-    more = (batches, logits, shards, speculation)
+    more = (batches, logits, shards, speculation, verification, speculators, drafting, tables, sparse, steps, lora)
     for part in (maps, attention, caches, linear, sampling, experts, quantised, states, *more):
         yield from part.rows()

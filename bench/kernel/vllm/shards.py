@@ -17,11 +17,21 @@ SAMPLE = "v1.worker.gpu.sample"
 def rows() -> Iterator[Row]:
     """The functions, in order."""
     pack = (numbers(90, 3, 4).long(), whole(1, 2, 4), whole(0, 1, 0))
-    yield Row("_pack_sampler_output_kernel", _packed, _pack_kernel, pack)
+    yield Row(
+        "_pack_sampler_output_kernel",
+        _packed,
+        _pack_kernel,
+        pack,
+        dict.fromkeys(("tokens", "sampled", "rejected"), "requests"),
+    )
     yield Row("_pack_sampler_output_kernel (with counts of what is no number)", _summed, _sum_kernel,
         (*pack, numbers(9, 6)))  # fmt: skip
     yield Row(
-        "_unpack_gathered_output_kernel", _unpacked, _unpack_kernel, (numbers(90, 6, 7).long(), torch.tensor([4, 0, 2]))
+        "_unpack_gathered_output_kernel",
+        _unpacked,
+        _unpack_kernel,
+        (numbers(90, 6, 7).long(), torch.tensor([4, 0, 2])),
+        {"places": "requests"},
     )
     spread = (numbers(90, 5, 3).long(), normal(5, 3), numbers(40, 5).long())
     yield Row("_pack_logprobs_kernel", _spread, _spread_kernel, spread)
@@ -37,8 +47,8 @@ def _packed(tokens: Tensor, sampled: Tensor, rejected: Tensor) -> Tensor:
 
 
 def _pack_kernel(tokens: Tensor, sampled: Tensor, rejected: Tensor) -> Tensor:
-    packed = torch.empty(3, 6, dtype=torch.int64)
-    vllm(f"{SAMPLE}.batch_shard")._pack_sampler_output_kernel[(3,)](
+    packed = torch.empty(tokens.shape[0], 6, dtype=torch.int64)
+    vllm(f"{SAMPLE}.batch_shard")._pack_sampler_output_kernel[(tokens.shape[0],)](
         packed, 6, tokens, 4, sampled, rejected, None, whole(0, 2, 3, 6), 4, 4, BLOCK_SIZE=4
     )
     return packed
@@ -63,8 +73,9 @@ def _unpacked(gathered: Tensor, places: Tensor) -> tuple[Tensor, ...]:
 
 
 def _unpack_kernel(gathered: Tensor, places: Tensor) -> tuple[Tensor, ...]:
-    tokens, (a, b, c) = torch.empty(3, 4, dtype=torch.int64), torch.empty(3, 3, dtype=torch.int32)
-    vllm(f"{SAMPLE}.batch_shard")._unpack_gathered_output_kernel[(3,)](
+    tokens = gathered.new_empty(places.shape[0], 4)
+    a, b, c = (torch.empty(places.shape[0], dtype=torch.int32) for _ in range(3))
+    vllm(f"{SAMPLE}.batch_shard")._unpack_gathered_output_kernel[(places.shape[0],)](
         gathered, 7, places, tokens, a, b, c, 4, BLOCK_SIZE=4
     )
     return tokens, a, b, c

@@ -22,14 +22,26 @@ def rows() -> Iterator[Row]:
         _length_kernel,
         (whole(9, 3, 12, 20), whole(0, 3, 4, 9, 11), whole(2, 0, 3, 1)),
     )
-    yield Row("sparse_mla_prepare_safe_lengths", _safe, _safe_kernel, (numbers(9, 5, 4), whole(3, 0, 1, 0, 2)))
+    yield Row(
+        "sparse_mla_prepare_safe_lengths",
+        _safe,
+        _safe_kernel,
+        (numbers(9, 5, 4), whole(3, 0, 1, 0, 2)),
+        {"places": "tokens", "counts": "tokens"},
+    )
     yield Row("generate_sparse_seqlen_triton", _sparse, _sparse_kernel, (whole(9, 5, 12),))
     fit = torch.cat([torch.where(torch.arange(6) < torch.tensor([[6], [4], [2]]), numbers(9, 3, 6), -1),
         torch.where(torch.arange(3) < torch.tensor([[1], [3], [2]]), numbers(9, 3, 3, seed=1), -1)], 1)  # fmt: skip
-    yield Row("fit_kpool_indices_to_aiter", _fitted, _fit_kernel, (fit.int(),))
+    yield Row("fit_kpool_indices_to_aiter", _fitted, _fit_kernel, (fit.int(),), {"places": "tokens"})
     converted = (whole(2, 0, 1), table, numbers(16, 3, 8) - 1)
     yield Row("triton_convert_req_index_to_global_index", _converted, _convert_kernel, converted)
-    yield Row("PrepareUniformDecodeKernel", _uniform, _uniform_kernel, (whole(9, 1, 0), table))
+    yield Row(
+        "PrepareUniformDecodeKernel",
+        _uniform,
+        _uniform_kernel,
+        (whole(9, 1, 0), table),
+        {"lengths": "requests", "table": "requests"},
+    )
     yield Row(
         "_compute_image_visibility_kernel",
         _visible,
@@ -119,12 +131,13 @@ def _convert_kernel(owner: Tensor, table: Tensor, tokens: Tensor) -> Tensor:
 def _uniform(lengths: Tensor, table: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Two tokens of each request, as requests of their own."""
     seen = (lengths[:, None] - 2 + torch.tensor([1, 2])).clamp(min=0).flatten()
-    return seen.int(), table.repeat_interleave(2, 0), torch.ones(6, dtype=torch.int32)
+    return seen.int(), table.repeat_interleave(2, 0), torch.ones(2 * table.shape[0], dtype=torch.int32)
 
 
 def _uniform_kernel(lengths: Tensor, table: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    seen, blocks, ones = (torch.empty(n, dtype=torch.int32) for n in (6, (6, 4), 6))
-    vllm(f"{MLA}.indexer").PrepareUniformDecodeKernel.kernel[(6,)](
+    many = 2 * table.shape[0]
+    seen, blocks, ones = (torch.empty(n, dtype=torch.int32) for n in (many, (many, 4), many))
+    vllm(f"{MLA}.indexer").PrepareUniformDecodeKernel.kernel[(many,)](
         lengths, seen, table, 4, blocks, 4, ones, 2, BLOCK_SIZE=1024
     )
     return seen, blocks, ones

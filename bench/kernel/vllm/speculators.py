@@ -16,6 +16,7 @@ from bench.kernel.vllm.batches import OWNER, STARTS, WITHIN, numbers, whole
 
 DECODE = "v1.worker.gpu.spec_decode"
 STATES = torch.tensor([4, 0, 2])
+EACH = ("drafts", "hidden", "out", "ids", "places", "keys", "lengths")
 
 
 def rows() -> Iterator[Row]:
@@ -26,7 +27,7 @@ def rows() -> Iterator[Row]:
     step = (numbers(90, 3, 2), whole(9, 16, 5), whole(1, 0, 2), torch.tensor([3, 15, 7]), torch.tensor([4, 2, 9]))
     yield Row("prepare_decode_inputs (of a draft model)", _decoded, _decode_kernel, step)
     update = (numbers(90, 3), whole(1), normal(3, 40), numbers(90, 3, 4), numbers(90, 3, seed=1), *step[3:], step[1])
-    yield Row("update_draft_inputs", _updated, _update_kernel, update)
+    yield Row("update_draft_inputs", _updated, _update_kernel, update, dict.fromkeys(EACH, "requests"))
     alone = (ids, places, numbers(90, 5), whole(1, 0, 2), whole(9, 5, 12))
     yield Row("prepare_prefill_inputs (of a model of its own)", _alone, _alone_kernel, alone)
     yield Row("pad_trailing_draft_slots", _ended, _end_kernel, (torch.arange(18).view(2, 9), torch.tensor([1, 3, 6])))
@@ -120,8 +121,8 @@ def _update_kernel(
     lengths: Tensor,
 ) -> tuple[Tensor, ...]:  # fmt: skip
     out, ids, places, keys, lengths = (x.clone() for x in (out, ids, places, keys, lengths))
-    following = torch.zeros(3, 40)
-    vllm(f"{DECODE}.target_dependent_ar.speculator")._update_draft_inputs_kernel[(3,)](
+    following = torch.zeros_like(hidden)
+    vllm(f"{DECODE}.target_dependent_ar.speculator")._update_draft_inputs_kernel[(drafts.shape[0],)](
         out, 4, following, 40, ids, places, keys, lengths, drafts, step, hidden, 40, 40, 16, 4, BLOCK_SIZE=16,
         ADVANCE_DRAFT_POSITIONS=True,
     )  # fmt: skip

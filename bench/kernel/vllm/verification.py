@@ -37,7 +37,8 @@ def rows() -> Iterator[Row]:
     yield Row("_accumulate_kernel", _graded, _grade_kernel, (*seen, torch.tensor([4, 0, 2, 3])))
     fit = (normal(1).abs(), normal(3), normal(3, 3).abs() + 1, normal(3, 2), normal(3).abs())
     yield Row("_refit_kernel", _refit, _refit_kernel, fit)
-    yield Row("_local_max_sumexp_kernel", _local, _local_kernel, (target, torch.tensor([4, 0, -1, 1, 2, 2]), warm))
+    yield Row("_local_max_sumexp_kernel", _local, _local_kernel, (target, torch.tensor([4, 0, -1, 1, 2, 2]), warm),
+        {"logits": "tokens", "states": "tokens"})  # fmt: skip
     parts = (maxima[:4], maxima[:4].exp() + 1, torch.tensor([4, 0, 2, 3]), normal(1).abs(), normal(3))
     yield Row("_predict_kernel", _predicted, _predict_kernel, parts)
 
@@ -224,8 +225,10 @@ def _local(logits: Tensor, states: Tensor, warm: Tensor) -> tuple[Tensor, Tensor
 
 
 def _local_kernel(logits: Tensor, states: Tensor, warm: Tensor) -> tuple[Tensor, Tensor]:
-    top, total = torch.empty(6, 3), torch.empty(6, 3)
-    vllm(ESTIMATOR)._local_max_sumexp_kernel[(6, 3)](top, 3, total, 3, logits, 20, states, 1, warm, 6, 20, BLOCK_SIZE=8)
+    top, total = torch.empty(logits.shape[0], 3), torch.empty(logits.shape[0], 3)
+    vllm(ESTIMATOR)._local_max_sumexp_kernel[(logits.shape[0], 3)](
+        top, 3, total, 3, logits, 20, states, 1, warm, logits.shape[0], 20, BLOCK_SIZE=8
+    )
     return top, total
 
 
