@@ -33,7 +33,7 @@ def rows() -> Iterator[Row]:
     yield Row("apply_logit_bias (least numbers of tokens)", _stopped, _stop_kernel, stops)
     words = (logits, owner, numbers(40, 3, 6), numbers(40, 3, 20))
     yield Row("apply_bad_words (of two tokens)", _unsaid, _unsaid_kernel, words)
-    yield Row("_apply_grammar_bitmask_kernel", _grammatical, _grammar_kernel, (logits, numbers(2, 5, 40) > 0))
+    yield Row("_apply_grammar_bitmask_kernel", _grammatical, _grammar_kernel, (logits, numbers(1 << 31, 5, 2)))
     yield Row("gumbel_sample (temperature zero)", lambda x: x.argmax(-1), _greedy_kernel, (logits,))
 
 
@@ -185,15 +185,16 @@ def _unsaid_kernel(logits: Tensor, owner: Tensor, words: Tensor, tokens: Tensor)
     return found
 
 
-def _grammatical(logits: Tensor, may: Tensor) -> Tensor:
-    return torch.where(may, logits, NONE)
+def _grammatical(logits: Tensor, packed: Tensor) -> Tensor:
+    """The bits of words say which tokens may be."""
+    may = (packed[..., None] >> torch.arange(32)) & 1
+    return torch.where(may.flatten(1)[:, :40] != 0, logits, NONE)
 
 
-def _grammar_kernel(logits: Tensor, may: Tensor) -> Tensor:
-    found = logits.clone()
-    packed, places = _bits(may), torch.arange(5, dtype=torch.int32)
+def _grammar_kernel(logits: Tensor, packed: Tensor) -> Tensor:
+    found, places = logits.clone(), torch.arange(5, dtype=torch.int32)
     vllm("v1.worker.gpu.structured_outputs")._apply_grammar_bitmask_kernel[(5, 1)](
-        found, 40, places, torch.arange(6, dtype=torch.int32), packed, 2, 40, MASK_STRIDE=1, BLOCK_SIZE=8192
+        found, 40, places, torch.arange(6, dtype=torch.int32), packed, 2, 40, MASK_STRIDE=1, BLOCK_SIZE=64
     )
     return found
 
