@@ -106,10 +106,10 @@ def _hidden(x: Tensor) -> Tensor:
 
 
 def _hidden_kernel(x: Tensor) -> Tensor:
-    found = torch.empty_like(x)
+    found, cached = torch.empty_like(x), torch.zeros(5, 1, 40)
     vllm(f"{DECODE}.multi_module_mtp.speculator")._prepare_input_hidden_states_and_embeddings_kernel[(3, 2, 3)](
-        found, 40, x, 40, torch.zeros(5, 1, 40), 40, 40, None, 0, None, 0, 0, STATES, torch.zeros(3).int(), STARTS, 2, 40, BLOCK_SIZE_Q=4,
-        BLOCK_SIZE_H=16, USE_INPUT_EMBEDS=False,
+        found, 40, x, 40, cached, 40, 40, None, 0, None, 0, 0, STATES, torch.zeros(3).int(), STARTS, 2, 40,
+        BLOCK_SIZE_Q=4, BLOCK_SIZE_H=16, USE_INPUT_EMBEDS=False,
     )  # fmt: skip
     return found
 
