@@ -30,7 +30,24 @@ def vllm(name: str) -> Any:
 
 def rows() -> Iterator[Row]:
     """The functions, in order."""
-    from bench.kernel.vllm import attention, caches, experts, linear, maps, quantised, sampling, states
+    from bench.kernel.vllm import (
+        attention,
+        caches,
+        chunks,
+        experts,
+        gates,
+        kda,
+        lightning,
+        linear,
+        maps,
+        quantised,
+        recurrences,
+        sampling,
+        scans,
+        states,
+    )
 
     for part in (maps, attention, caches, linear, sampling, experts, quantised, states):
+        yield from part.rows()
+    for part in (chunks, recurrences, gates, scans, kda, lightning):
         yield from part.rows()

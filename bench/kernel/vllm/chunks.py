@@ -126,22 +126,28 @@ def _seen(q: Tensor, k: Tensor, v: Tensor, h: Tensor, g: Tensor) -> Tensor:
 def _inverses() -> Iterator[Row]:
     run = vllm(f"{OPS}.solve_tril").solve_tril
     for size in (16, 32):
-        below = torch.ones(size, size, dtype=torch.bool).tril(-1)
-        given = torch.where(below, normal(2, size, 2, size).transpose(1, 2), 0.0).transpose(1, 2).contiguous() / 4
-        yield Row(f"solve_tril ({size})", _inverse, run, (given,))
+        yield Row(f"solve_tril ({size})", _inverse, lambda x: run(_below(x)), (normal(2, size + 8, 2, size) / 4,))
+
+
+def _below(x: Tensor) -> Tensor:
+    """What is strictly below the diagonal of each chunk: nothing else may be there."""
+    size = x.shape[-1]
+    return torch.where((torch.arange(x.shape[1]) % size)[:, None, None] > torch.arange(size), x, 0.0)
 
 
 def _inverse(x: Tensor) -> Tensor:
-    """Of a unit lower triangular matrix the inverse, by substitution; of what is given, only what is below counts."""
+    """Of one with each chunk's matrix the inverse, by substitution."""
     size = x.shape[-1]
-    below = torch.ones(size, size, dtype=torch.bool).tril(-1)
-    matrix = torch.where(below, x.transpose(1, 2), 0.0)
-    found = torch.zeros_like(matrix)
-    one = torch.eye(size)
-    for n in range(size):
-        row = one[n] - (matrix[..., n, :, None] * found).sum(-2)
-        found = torch.where((torch.arange(size) == n)[:, None], row[..., None, :], found)
-    return found.transpose(1, 2)
+    found = []
+    for part in _below(x).split(size, 1):
+        rows = part.shape[1]
+        matrix, one = part[..., :rows].transpose(1, 2), torch.eye(rows)
+        inverse = torch.zeros_like(matrix)
+        for n in range(rows):
+            row = one[n] - (matrix[..., n, :, None] * inverse).sum(-2)
+            inverse = torch.where((torch.arange(rows) == n)[:, None], row[..., None, :], inverse)
+        found.append(F.pad(inverse.transpose(1, 2), (0, size - rows)))
+    return torch.cat(found, 1)
 
 
 def _preparations() -> Iterator[Row]:
@@ -164,12 +170,16 @@ def _preparations() -> Iterator[Row]:
     yield Row("l2norm_fwd_kernel", _unit, blocks, (x,))
     yield Row("l2norm_fwd_kernel1", _unit, lines, (x,), {"x": "rows"})
     run = vllm(f"{OPS}.fused_gdn_prefill_post_conv").fused_post_conv_prep
-    given = (normal(20, 2 * 2 * KEYS + 4 * VALUES), normal(20, 4), normal(20, 4) + 1, normal(4), normal(4) + 1)
-    for name, unit, exp in (("", True, False), (" (decays, no norms)", False, True)):
+    for name, unit, exp, size in (
+        ("", True, False, KEYS),
+        (" (decays, no norms)", False, True, KEYS),
+        (" (values wider than keys)", True, False, VALUES),
+    ):
+        given = (normal(20, 2 * 2 * KEYS + 4 * size), normal(20, 4), normal(20, 4) + 1, normal(4), normal(4) + 1)
         yield Row(
             f"fused_post_conv_prep{name}",
-            lambda *a, u=unit, e=exp: _prepared(*a, unit=u, exp=e),
-            lambda *a, u=unit, e=exp: run(*a, 2, KEYS, VALUES, u, e),
+            lambda *a, u=unit, e=exp, n=size: _prepared(*a, unit=u, exp=e, size=n),
+            lambda *a, u=unit, e=exp, n=size: run(*a, 2, KEYS, n, u, e),
             given,
         )
 
@@ -178,9 +188,9 @@ def _unit(x: Tensor) -> Tensor:
     return x * torch.rsqrt(x.square().sum(-1, keepdim=True) + 1e-6)
 
 
-def _prepared(x: Tensor, a: Tensor, b: Tensor, log: Tensor, bias: Tensor, *, unit: bool, exp: bool) -> Any:
-    q, k, v = x.split([2 * KEYS, 2 * KEYS, 4 * VALUES], -1)
+def _prepared(x: Tensor, a: Tensor, b: Tensor, log: Tensor, bias: Tensor, *, unit: bool, exp: bool, size: int) -> Any:
+    q, k, v = x.split([2 * KEYS, 2 * KEYS, 4 * size], -1)
     q, k = q.unflatten(-1, (2, KEYS)), k.unflatten(-1, (2, KEYS))
     g = -log.exp() * F.softplus(a + bias)
     parts = (_unit(q), _unit(k)) if unit else (q, k)
-    return (*parts, v.unflatten(-1, (4, VALUES)), g.exp() if exp else g, b.sigmoid())
+    return (*parts, v.unflatten(-1, (4, size)), g.exp() if exp else g, b.sigmoid())
