@@ -10,6 +10,7 @@ import torch.nn.functional as F
 
 from bench.kernel.rows import Row, Tensor, normal
 from bench.kernel.vllm import vllm
+from bench.kernel.vllm.recurrences import delta_attention
 
 FLA, MAMBA = "third_party.flash_linear_attention.ops", "model_executor.layers.mamba.ops"
 KIMI = "models.kimi_k3.nvidia.ops.third_party.kda"
@@ -34,8 +35,9 @@ def _gate(g: Tensor, activation: str) -> Tensor:
 
 def _gated() -> Iterator[Row]:
     x, g, w, b = normal(5, HEADS, WIDTH), normal(5, HEADS, WIDTH) + 1, normal(WIDTH), normal(WIDTH) + 1
-    for name in ("fused_norm_gate", "kda"):
-        run = vllm(f"{FLA}.{name}").rms_norm_gated
+    module = vllm(f"{FLA}.fused_norm_gate")
+    for name, home in (("fused_norm_gate", module), ("kda", delta_attention())):
+        run = home.rms_norm_gated
         for activation in ("swish", "sigmoid"):
             yield Row(
                 f"{name}.rms_norm_gated ({activation})",
@@ -49,7 +51,6 @@ def _gated() -> Iterator[Row]:
             lambda x, g, w, b, r, run=run: run(x.clone(), g, w, b, "swish", r, True),
             (x, g, w, b, x + 2),
         )
-    module = vllm(f"{FLA}.fused_norm_gate")
 
     def norm(x: Tensor, g: Tensor, w: Tensor, b: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         return module.layer_norm_gated_fwd(x.clone(), g, w, b)[:3]
@@ -134,8 +135,9 @@ def _decay(g: Tensor, log: Tensor, bound: float | None) -> Tensor:
 def _decays() -> Iterator[Row]:
     log, bias = normal(HEADS), normal(HEADS, WIDTH) + 1
     flat = normal(ROWS, HEADS * WIDTH)
-    for place in (f"{FLA}.kda", f"{KIMI}.chunk"):
-        name, run = ("kimi_k3" if place.startswith("models") else "kda"), vllm(place).fused_kda_gate
+    kda = delta_attention()
+    for name, home in (("kda", kda), ("kimi_k3", vllm(f"{KIMI}.chunk"))):
+        run = home.fused_kda_gate
         for bound in (None, -5.0):
             yield Row(
                 f"{name}.fused_kda_gate{'' if bound is None else ' (bound)'}",
@@ -144,7 +146,7 @@ def _decays() -> Iterator[Row]:
                 (flat, log, bias),
             )
     raw, betas = normal(2, 40, HEADS, WIDTH), normal(2, 40, HEADS)
-    sums: Any = vllm(f"{FLA}.kda").fused_kda_gate_chunk_cumsum
+    sums: Any = kda.fused_kda_gate_chunk_cumsum
     both: Any = vllm(f"{KIMI}.chunk").fused_kda_gate_chunk_cumsum
     for bound in (None, -5.0):
         name = "" if bound is None else " (bound)"

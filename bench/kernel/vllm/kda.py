@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import torch
 import torch.nn.functional as F
 
 from bench.kernel.rows import Row, Tensor, normal
 from bench.kernel.vllm import vllm
-from bench.kernel.vllm.recurrences import step
+from bench.kernel.vllm.recurrences import delta_attention, step
 
-FLA, KIMI = "third_party.flash_linear_attention.ops", "models.kimi_k3.nvidia.ops.third_party.kda"
+KIMI = "models.kimi_k3.nvidia.ops.third_party.kda"
 BATCH, LENGTH, CHUNK, HEADS, KEYS, VALUES = 2, 40, 32, 2, 24, 40
 
 
@@ -29,15 +28,15 @@ def _chunks() -> Iterator[Row]:
     g, b = -normal(BATCH, LENGTH, HEADS, KEYS).abs(), normal(BATCH, LENGTH, HEADS).sigmoid()
     v, a = normal(BATCH, LENGTH, HEADS, VALUES), normal(BATCH, LENGTH, HEADS, CHUNK)
     h = normal(BATCH, -(-LENGTH // CHUNK), HEADS, VALUES, KEYS)
-    products = vllm(f"{FLA}.kda").chunk_kda_scaled_dot_kkt_fwd
+    kda = delta_attention()
+    products = kda.chunk_kda_scaled_dot_kkt_fwd
     yield Row(
         "chunk_kda_scaled_dot_kkt_fwd",
         _products,
         lambda q, k, g, b: products(q, k, g, b, 0.2, chunk_size=CHUNK),
         (q, k, g, b),
     )
-    for name, place in (("kda", f"{FLA}.kda"), ("kimi_k3", f"{KIMI}.chunk")):
-        run: Any = vllm(place)
+    for name, run in (("kda", kda), ("kimi_k3", vllm(f"{KIMI}.chunk"))):
         yield Row(
             f"{name}.recompute_w_u_fwd",
             _solved,
@@ -147,30 +146,27 @@ def _tokens() -> Iterator[Row]:
     q, k, v = (normal(1, count, HEADS, size) for size in (KEYS, KEYS, VALUES))
     g, b = normal(1, count, HEADS, KEYS), normal(1, count, HEADS)
     log, bias, states = normal(HEADS), normal(HEADS, KEYS) + 1, normal(5, HEADS, VALUES, KEYS)
-    slots, starts = torch.tensor([4, 1, 2]), torch.tensor([0, 1, 2, 3])
+    slots = torch.tensor([4, 1, 2])
+    mixed = torch.cat([x.flatten(2)[0] for x in (q, k, v)], -1).contiguous()
     for fused in (True, False):
 
         def kernel(
-            q: Tensor, k: Tensor, v: Tensor, g: Tensor, b: Tensor, log: Tensor, bias: Tensor, s: Tensor, i: Tensor,
-            fused: bool = fused,
-        ) -> tuple[Tensor, Tensor]:  # fmt: skip
-            return run.fused_recurrent_kda(
-                q, k, v, g, b, log, bias, None, s.clone(), torch.tensor([0, 1, 2, 3]), i, fuse_gate=fused
-            )
+            x: Tensor, g: Tensor, b: Tensor, log: Tensor, bias: Tensor, s: Tensor, i: Tensor, fused: bool = fused
+        ) -> tuple[Tensor, Tensor]:
+            starts = torch.tensor([0, 1, 2, 3])
+            return run.fused_recurrent_kda(*_split(x), g, b, log, bias, None, s.clone(), starts, i, fuse_gate=fused)
 
         yield Row(
             f"kimi_k3.fused_recurrent_kda{' (gates fused)' if fused else ''}",
-            _by_slots,
+            lambda x, *a: _by_slots(*_split(x), *a),
             kernel,
-            (q, k, v, g, b, log, bias, states, slots),
+            (mixed, g, b, log, bias, states, slots),
         )
-    del starts
-    mixed = torch.cat([x.flatten(2)[0] for x in (q, k, v)], -1).contiguous()
     packed = run.fused_recurrent_kda_packed_decode
     for bound in (None, -5.0):
         yield Row(
             f"kimi_k3.fused_recurrent_kda_packed_decode{'' if bound is None else ' (bound)'}",
-            lambda x, *a, b=bound: _packed(x, *a, bound=b),
+            lambda x, *a, b=bound: _by_slots(*_split(x), *a, b),
             lambda x, g, b, log, bias, s, i, bound=bound: packed(x, g, b, log, bias, bound, s.clone(), i),
             (mixed, g, b, log, bias, states, slots),
         )
@@ -183,19 +179,17 @@ def _by_slots(
     """One token of each sequence; slots up to zero are none, what they give is zero, and no state of theirs is kept."""
     rate = log.exp()[:, None]
     gate = -rate * F.softplus(g[0] + bias) if bound is None else bound * (rate * (g[0] + bias)).sigmoid()
-    old = states.index_select(0, slots)
+    own = slots.clamp(min=0)
+    old = states.index_select(0, own)
     out, new = step(old, _unit(q[0]) * KEYS**-0.5, _unit(k[0]), v[0], gate, b[0].sigmoid())
     some = (slots > 0)[:, None, None]
     new = torch.where(some[..., None], new, old)
-    return torch.where(some, out, 0.0)[None], states.index_copy(0, slots, new)
+    return torch.where(some, out, 0.0)[None], states.index_copy(0, own, new)
 
 
-def _packed(
-    x: Tensor, g: Tensor, b: Tensor, log: Tensor, bias: Tensor, states: Tensor, slots: Tensor, *, bound: float | None
-) -> tuple[Tensor, Tensor]:
+def _split(x: Tensor) -> tuple[Tensor, ...]:
     parts = x.split([HEADS * KEYS, HEADS * KEYS, HEADS * VALUES], -1)
-    q, k, v = (part.unflatten(-1, (HEADS, -1))[None] for part in parts)
-    return _by_slots(q, k, v, g, b, log, bias, states, slots, bound)
+    return tuple(part.unflatten(-1, (HEADS, -1))[None] for part in parts)
 
 
 def _layers() -> Iterator[Row]:

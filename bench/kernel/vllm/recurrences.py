@@ -23,6 +23,20 @@ def rows() -> Iterator[Row]:
     yield from _sequences()
 
 
+def delta_attention() -> Any:
+    """vLLM's Kimi delta attention.
+
+    It registers an operator of the same name as ``fused_norm_gate`` does, and the second of the two that is imported
+    fails. So the name is taken back before.
+    """
+    registry = vllm("model_executor.custom_op").op_registry
+    before = registry.pop("fused_rms_norm_gated", None)
+    found = vllm(f"{OPS}.kda")
+    if before is not None:
+        registry["fused_rms_norm_gated"] = before
+    return found
+
+
 def _unit(x: Tensor) -> Tensor:
     return x * torch.rsqrt(x.square().sum(-1, keepdim=True) + 1e-6)
 
@@ -69,11 +83,12 @@ def _unpacked(
     q, k = (t.unflatten(-1, (GROUPS, KEYS)) for t in (q, k))
     q, k = (_shared(_unit(t) if norms else t) for t in (q, k))
     g = -log.exp() * F.softplus(a + bias)
-    old = states.index_select(0, slots)
+    own = slots.clamp(min=0)
+    old = states.index_select(0, own)
     out, new = step(old, q * 0.2, k, v.unflatten(-1, (HEADS, VALUES)), g, b.sigmoid())
     some = slots > 0
     new = torch.where(some[:, None, None, None], new, old)
-    return torch.where(some[:, None, None], out, 0.0)[:, None], states.index_copy(0, slots, new)
+    return torch.where(some[:, None, None], out, 0.0)[:, None], states.index_copy(0, own, new)
 
 
 def _tokens(count: int, batch: int) -> tuple[Tensor, Tensor, Tensor]:
@@ -127,22 +142,16 @@ def _stepped() -> Iterator[Row]:
         lambda q, k, v, g, b, h: run(q, k, v, g, b, 0.2, h, False)[0],
         (q, k, v, -normal(2, 3, HEADS).abs(), normal(2, 3, HEADS).sigmoid(), h[:2].contiguous()),
     )
-    kda = vllm(f"{OPS}.kda").fused_recurrent_kda
-    q, k, v = normal(BATCH, 1, HEADS, KEYS), normal(BATCH, 1, HEADS, KEYS) / 4, normal(BATCH, 1, HEADS, VALUES)
-    channels = (-normal(BATCH, 1, HEADS, 32).abs(), normal(BATCH, 1, HEADS).sigmoid(), normal(6, HEADS, VALUES, 32))
-    yield Row(
-        "fused_recurrent_kda (a token of each slot)",
-        _in_slots(_channels),
-        lambda q, k, v, g, b, s, i: kda(q, k, v, g, b, 0.2, s.clone(), ssm_state_indices=i),
-        (F.pad(q, (0, 8), value=1.0), F.pad(k, (0, 8), value=0.1), v, *channels, slots),
-    )
-    channels = (-normal(BATCH, 1, HEADS, KEYS).abs(), normal(BATCH, 1, HEADS).sigmoid(), normal(6, HEADS, VALUES, KEYS))
-    yield Row(
-        "fused_recurrent_kda (24 channels)",
-        _in_slots(_channels),
-        lambda q, k, v, g, b, s, i: kda(q, k, v, g, b, 0.2, s.clone(), ssm_state_indices=i),
-        (q, k, v, *channels, slots),
-    )
+    kda = delta_attention().fused_recurrent_kda
+    for size in (32, KEYS):
+        q, k, v = normal(BATCH, 1, HEADS, size), normal(BATCH, 1, HEADS, size) / 4, normal(BATCH, 1, HEADS, size)
+        channels = (-q.abs(), normal(BATCH, 1, HEADS).sigmoid(), normal(6, HEADS, size, size))
+        yield Row(
+            f"fused_recurrent_kda (a token of each slot, {size} channels)",
+            _in_slots(_channels),
+            lambda q, k, v, g, b, s, i: kda(q, k, v, g, b, 0.2, s.clone(), ssm_state_indices=i),
+            (q, k, v, *channels, slots),
+        )
 
 
 def _channels(q: Tensor, k: Tensor, v: Tensor, g: Tensor, b: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:

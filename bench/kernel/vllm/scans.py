@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from types import SimpleNamespace
 
 import torch
 import torch.nn.functional as F
@@ -69,10 +70,10 @@ def _chunks() -> Iterator[Row]:
     )
     whole = vllm(f"{OPS}.ssd_combined").mamba_chunk_scan_combined_varlen
 
-    def combined(x: Tensor, d: Tensor, a: Tensor, b: Tensor, c: Tensor, skip: Tensor) -> tuple[Tensor, Tensor]:
+    def combined(x: Tensor, d: Tensor, log: Tensor, b: Tensor, c: Tensor, skip: Tensor) -> tuple[Tensor, Tensor]:
         out = torch.empty_like(x)
         last = whole(
-            x, d, a, b, c, CHUNK, _int((0, 24, 40)), _int(STARTS), _int(LAST), _int(OWNERS), out, D=skip,
+            x, d, -log.exp(), b, c, CHUNK, _int((0, 24, 40)), _int(STARTS), _int(LAST), _int(OWNERS), out, D=skip,
             dt_softplus=True,
         )  # fmt: skip
         return out, last
@@ -81,7 +82,7 @@ def _chunks() -> Iterator[Row]:
         "mamba_chunk_scan_combined_varlen",
         _recurrent,
         combined,
-        (x, normal(LENGTH, HEADS), -normal(HEADS).exp(), b, c, normal(HEADS)),
+        (x, normal(LENGTH, HEADS), normal(HEADS), b, c, normal(HEADS)),
     )
 
 
@@ -125,9 +126,9 @@ def _scanned(
     return out if z is None else out * F.silu(z)
 
 
-def _recurrent(x: Tensor, d: Tensor, a: Tensor, b: Tensor, c: Tensor, skip: Tensor) -> tuple[Tensor, Tensor]:
-    """The model token by token, for two sequences."""
-    steps, b, c = F.softplus(d), _shared(b), _shared(c)
+def _recurrent(x: Tensor, d: Tensor, log: Tensor, b: Tensor, c: Tensor, skip: Tensor) -> tuple[Tensor, Tensor]:
+    """The model token by token, for two sequences; decays are below one."""
+    steps, a, b, c = F.softplus(d), -log.exp(), _shared(b), _shared(c)
     out, last = [], []
     for first, end in ((0, 24), (24, LENGTH)):
         state = torch.zeros(HEADS, WIDTH, STATE)
@@ -192,9 +193,15 @@ def _slots() -> Iterator[Row]:
     conv = vllm(f"{OPS}.causal_conv1d").causal_conv1d_fn
 
     def convolved(x: Tensor, w: Tensor, b: Tensor, states: Tensor) -> tuple[Tensor, Tensor]:
+        """Of the first sequence there are two blocks of up to eight tokens, and one of the second."""
         states = states.clone()
+        owners, offsets = _int((0, 0, 1)), _int((0, 1, 0))
+        blocks = {8: {"tot": 3, "mlist": owners, "mlist_len": 3, "offsetlist": offsets, "batch_ptr": owners}}
+        blocks[8]["token_chunk_offset_ptr"] = offsets
+        metadata = SimpleNamespace(nums_dict=blocks, batch_ptr=owners, token_chunk_offset_ptr=offsets)
         some = torch.tensor([True, False])
-        return conv(x, w, b, states, _int((0, 12, 20)), _int((2, 1)), some, "silu"), states
+        out = conv(x, w, b, states, _int((0, 12, 20)), _int((2, 1)), some, "silu", metadata=metadata)
+        return out, states
 
     yield Row("causal_conv1d_fn", _convolved, convolved, (normal(8, 20), normal(8, 4), normal(8), normal(4, 8, 3)))
 
