@@ -17,24 +17,24 @@ def rows() -> Iterator[Row]:
     run = vllm("model_executor.layers.lightning_attn").lightning_attention
     length = 70
     given = (normal(1, HEADS, length, KEYS), normal(1, HEADS, length, KEYS) + 1, normal(1, HEADS, length, VALUES))
-    slopes = normal(HEADS).abs() / 4
+    slopes = normal(HEADS) - 2  # their logarithms
     yield Row(
         "lightning_attention",
         lambda q, k, v, s: _attention(q, k, v, s, torch.zeros(1, HEADS, KEYS, VALUES)),
-        lambda q, k, v, s: run(q, k, v, s),
+        lambda q, k, v, s: run(q, k, v, s.exp()),
         (*given, slopes),
     )
     yield Row(
         "lightning_attention (from a state)",
         _attention,
-        lambda q, k, v, s, h: run(q, k, v, s, kv_history=h),
+        lambda q, k, v, s, h: run(q, k, v, s.exp(), kv_history=h),
         (*given, slopes, normal(1, HEADS, KEYS, VALUES)),
     )
     long = tuple(normal(1, 1, 300, size) / 4 for size in (KEYS, KEYS, VALUES))
     yield Row(
         "lightning_attention (two blocks)",
         lambda q, k, v, s: _attention(q, k, v, s, torch.zeros(1, 1, KEYS, VALUES))[0],
-        lambda q, k, v, s: run(q, k, v, s)[0],
+        lambda q, k, v, s: run(q, k, v, s.exp())[0],
         (*long, slopes[:1]),
     )
     spec = vllm("model_executor.layers.mamba.linear.bailing_linear_attn")._bailing_linear_attn_decode_spec_step_kernel
@@ -61,7 +61,7 @@ def rows() -> Iterator[Row]:
 def _attention(q: Tensor, k: Tensor, v: Tensor, s: Tensor, h: Tensor) -> tuple[Tensor, Tensor]:
     """What queries see of tokens up to their own and of the state before, and the states before and after."""
     length = q.shape[2]
-    place, s = torch.arange(length), s[:, None, None]
+    place, s = torch.arange(length), s.exp()[:, None, None]
     apart = place[:, None] - place
     decay = torch.where(apart >= 0, (-s * apart).exp(), 0.0)
     out = (q @ k.mT * decay) @ v + (-s * (place + 1)[:, None]).exp() * (q @ h)
