@@ -50,7 +50,7 @@ def loss(function: Callable[..., Tensor], count: int = 1) -> Callable[..., Any]:
 
 def rows() -> Iterator[Row]:
     """The functions, in order."""
-    from bench.kernel.liger import blocks, distances, losses, mixtures, neighbours, norms, positions, streams
+    from bench.kernel.liger import blocks, distances, gradients, losses, mixtures, neighbours, norms, positions, streams
 
-    for part in (norms, losses, positions, blocks, distances, streams, neighbours, mixtures):
+    for part in (norms, losses, positions, gradients, blocks, distances, streams, neighbours, mixtures):
         yield from part.rows()
