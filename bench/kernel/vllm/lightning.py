@@ -20,7 +20,7 @@ def rows() -> Iterator[Row]:
     slopes = normal(HEADS) - 2  # their logarithms
     yield Row(
         "lightning_attention",
-        lambda q, k, v, s: _attention(q, k, v, s, torch.zeros(1, HEADS, KEYS, VALUES)),
+        lambda q, k, v, s: _attention(q, k, v, s, q.new_zeros(1, HEADS, KEYS, VALUES)),
         lambda q, k, v, s: run(q, k, v, s.exp()),
         (*given, slopes),
     )
@@ -33,7 +33,7 @@ def rows() -> Iterator[Row]:
     long = tuple(normal(1, 1, 300, size) / 4 for size in (KEYS, KEYS, VALUES))
     yield Row(
         "lightning_attention (two blocks)",
-        lambda q, k, v, s: _attention(q, k, v, s, torch.zeros(1, 1, KEYS, VALUES))[0],
+        lambda q, k, v, s: _attention(q, k, v, s, q.new_zeros(1, 1, KEYS, VALUES))[0],
         lambda q, k, v, s: run(q, k, v, s.exp())[0],
         (*long, slopes[:1]),
     )
