@@ -45,9 +45,10 @@ def rows() -> Iterator[Row]:
         sampling,
         scans,
         states,
+        windows,
     )
 
     for part in (maps, attention, caches, linear, sampling, experts, quantised, states):
         yield from part.rows()
-    for part in (chunks, recurrences, gates, scans, kda, lightning):
+    for part in (chunks, recurrences, gates, scans, kda, lightning, windows):
         yield from part.rows()
