@@ -44,11 +44,22 @@ def _rotations() -> Iterator[Row]:
     llama = ops("llama4_rope").LigerLlama4RopeFunction.apply
     swapped = [x.transpose(1, 2).contiguous() for x in (q, k)]
     for n, (name, x) in enumerate(zip(("queries", "keys"), swapped, strict=True)):
+        given = (x, swapped[1 - n], normal(LENGTH, WIDTH // 2, 2), normal(*x.shape) + 2)
+
+        def rotated(x: Tensor, y: Tensor, f: Tensor, n: int = n) -> Tensor:
+            return llama(*((x, y.clone()) if n == 0 else (y.clone(), x)), f)[n]
+
         yield Row(
             f"LigerLlama4RopeFunction, gradient of {name}",
             gradient(lambda x, y, f: _by_pairs(x, f)),
-            gradient(lambda x, y, f, n=n: llama(*((x, y.clone()) if n == 0 else (y.clone(), x)), f)[n]),
-            (x, swapped[1 - n], normal(LENGTH, WIDTH // 2, 2), normal(*x.shape) + 2),
+            gradient(lambda x, y, f, r=rotated: r(x, y, f)),
+            given,
+        )
+        yield Row(
+            f"LigerLlama4RopeFunction, gradient of {name} by a copy of the result's",
+            gradient(lambda x, y, f: _by_pairs(x, f)),
+            gradient(lambda x, y, f, r=rotated: r(x, y, f) * 1.0),
+            given,
         )
 
 

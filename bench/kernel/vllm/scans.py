@@ -70,10 +70,10 @@ def _chunks() -> Iterator[Row]:
     )
     whole = vllm(f"{OPS}.ssd_combined").mamba_chunk_scan_combined_varlen
 
-    def combined(x: Tensor, d: Tensor, log: Tensor, b: Tensor, c: Tensor, skip: Tensor) -> tuple[Tensor, Tensor]:
+    def combined(x: Tensor, d: Tensor, a: Tensor, b: Tensor, c: Tensor, skip: Tensor) -> tuple[Tensor, Tensor]:
         out = torch.empty_like(x)
         last = whole(
-            x, d, -log.exp(), b, c, CHUNK, _int((0, 24, 40)), _int(STARTS), _int(LAST), _int(OWNERS), out, D=skip,
+            x, d, -a.abs(), b, c, CHUNK, _int((0, 24, 40)), _int(STARTS), _int(LAST), _int(OWNERS), out, D=skip,
             dt_softplus=True,
         )  # fmt: skip
         return out, last
@@ -126,9 +126,9 @@ def _scanned(
     return out if z is None else out * F.silu(z)
 
 
-def _recurrent(x: Tensor, d: Tensor, log: Tensor, b: Tensor, c: Tensor, skip: Tensor) -> tuple[Tensor, Tensor]:
+def _recurrent(x: Tensor, d: Tensor, a: Tensor, b: Tensor, c: Tensor, skip: Tensor) -> tuple[Tensor, Tensor]:
     """The model token by token, for two sequences; decays are below one."""
-    steps, a, b, c = F.softplus(d), -log.exp(), _shared(b), _shared(c)
+    steps, a, b, c = F.softplus(d), -a.abs(), _shared(b), _shared(c)
     out, last = [], []
     for first, end in ((0, 24), (24, LENGTH)):
         state = torch.zeros(HEADS, WIDTH, STATE)
