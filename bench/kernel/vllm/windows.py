@@ -33,12 +33,12 @@ def _replays() -> Iterator[Row]:
     run = vllm(place).selective_state_update_replayssm_output_only
 
     def replayed(
-        s: Tensor, x: Tensor, dt: Tensor, log: Tensor, b: Tensor, c: Tensor, xs: Tensor, dts: Tensor, bs: Tensor,
+        s: Tensor, x: Tensor, dt: Tensor, a: Tensor, b: Tensor, c: Tensor, xs: Tensor, dts: Tensor, bs: Tensor,
         flush: bool,
     ) -> tuple[Tensor, ...]:  # fmt: skip
-        s, xs, dts, bs, out = s.clone(), xs.clone(), dts.clone(), bs.clone(), torch.empty_like(x)
+        s, xs, dts, bs, out = s.clone(), xs.clone(), dts.abs(), bs.clone(), torch.empty_like(x)
         run(
-            s, x, dt[..., None].expand(-1, -1, WIDTH), (-log.exp())[:, None, None].expand(-1, WIDTH, STATE), b, c,
+            s, x, dt[..., None].expand(-1, -1, WIDTH), (-a.abs())[:, None, None].expand(-1, WIDTH, STATE), b, c,
             dt_softplus=True, x_cache=xs, dt_cache=dts, B_cache=bs, bc_pre=torch.zeros(BATCH, GROUPS, WINDOW),
             write_pos=_int(*COUNTS), is_flush=torch.full((BATCH,), flush), max_cache_len=WINDOW, out=out,
         )  # fmt: skip
@@ -59,21 +59,21 @@ def _replays() -> Iterator[Row]:
 
 
 def _replayed(
-    s: Tensor, x: Tensor, dt: Tensor, log: Tensor, b: Tensor, c: Tensor, xs: Tensor, dts: Tensor, bs: Tensor, *,
+    s: Tensor, x: Tensor, dt: Tensor, a: Tensor, b: Tensor, c: Tensor, xs: Tensor, dts: Tensor, bs: Tensor, *,
     flush: bool,
 ) -> tuple[Tensor, ...]:  # fmt: skip
     """The model token by token, through those that are kept, to the present one.
 
-    Either this one is kept too, or the state is what it is after it.
+    Either this one is kept too, or the state is what it is after it. Decays are below one.
     """
-    steps, repeat = F.softplus(dt), HEADS // GROUPS
+    steps, repeat, dts = F.softplus(dt), HEADS // GROUPS, dts.abs()
     out, after = [], []
     for n, count in enumerate(COUNTS):
         state = s[n]
         for t in range(count + 1):
             now = steps[n] if t == count else dts[n, :, t]
             token, key = (x[n], b[n]) if t == count else (xs[n, :, t], bs[n, :, t])
-            state = state * (-log.exp() * now).exp()[:, None, None]
+            state = state * (-a.abs() * now).exp()[:, None, None]
             state = state + (now[:, None] * token)[..., None] * key.repeat_interleave(repeat, 0)[:, None]
         after.append(state)
         out.append((state * c[n].repeat_interleave(repeat, 0)[:, None]).sum(-1))
@@ -97,14 +97,14 @@ def _drafts() -> Iterator[Row]:
         q: Tensor, k: Tensor, v: Tensor, g: Tensor, b: Tensor, log: Tensor, bias: Tensor, s: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
         changes, kept = torch.zeros(5, HEADS, count, values), torch.zeros(5, HEADS, count, 2 * keys)
-        out = run(q, k, v, g, b, log, bias, None, s, changes, kept, _int(*starts), _int(4, 1, 2), count)
+        out = run(q, k, v, g, b, log, bias, -5.0, s, changes, kept, _int(*starts), _int(4, 1, 2), count)
         return out, changes, kept
 
     def reference(
         q: Tensor, k: Tensor, v: Tensor, g: Tensor, b: Tensor, log: Tensor, bias: Tensor, s: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
         changes, kept, out = torch.zeros(5, HEADS, count, values), torch.zeros(5, HEADS, count, 2 * keys), []
-        gates = -log.exp()[:, None] * F.softplus(g + bias)
+        gates = -5.0 * (log.exp()[:, None] * (g + bias)).sigmoid()
         for slot, first, end in zip((4, 1, 2), starts, starts[1:], strict=False):
             state = s[slot]
             for t in range(first, end):
