@@ -1,7 +1,9 @@
 """Kernels of liger-kernel as they are released, against plain PyTorch.
 
 Each row is a function of the package that launches kernels, for any number of rows where that is a symbol. ``norms``
-are maps and statistics of rows, ``losses`` losses, ``positions`` rotations and attention.
+are maps and statistics of rows, ``losses`` losses, ``positions`` rotations and attention, ``blocks`` kernels for long
+rows, ``distances`` more losses, ``streams`` mixtures of residual streams, ``neighbours`` attention to a neighbourhood,
+``mixtures`` perceptrons and experts.
 """
 
 from __future__ import annotations
@@ -48,7 +50,7 @@ def loss(function: Callable[..., Tensor], count: int = 1) -> Callable[..., Any]:
 
 def rows() -> Iterator[Row]:
     """The functions, in order."""
-    from bench.kernel.liger import losses, norms, positions
+    from bench.kernel.liger import blocks, distances, gradients, losses, mixtures, neighbours, norms, positions, streams
 
-    for part in (norms, losses, positions):
+    for part in (norms, losses, positions, gradients, blocks, distances, streams, neighbours, mixtures):
         yield from part.rows()

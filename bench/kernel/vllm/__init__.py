@@ -28,12 +28,15 @@ def vllm(name: str) -> Any:
     return importlib.import_module(f"vllm.{name}")
 
 
+PARTS = (
+    *("maps", "attention", "caches", "linear", "sampling", "experts", "quantised", "states"),
+    *("batches", "logits", "shards", "speculation", "verification", "speculators", "drafting", "tables", "sparse"),
+    *("steps", "lora"),
+    *("chunks", "recurrences", "gates", "scans", "kda", "lightning", "windows"),
+)
+
+
 def rows() -> Iterator[Row]:
     """The functions, in order."""
-    from bench.kernel.vllm import attention, caches, experts, linear, maps, quantised, sampling, states
-    from bench.kernel.vllm import batches, drafting, logits, lora, shards, sparse  # isort: skip
-    from bench.kernel.vllm import speculation, speculators, steps, tables, verification  # isort: skip
-
-    more = (batches, logits, shards, speculation, verification, speculators, drafting, tables, sparse, steps, lora)
-    for part in (maps, attention, caches, linear, sampling, experts, quantised, states, *more):
-        yield from part.rows()
+    for part in PARTS:
+        yield from importlib.import_module(f"bench.kernel.vllm.{part}").rows()

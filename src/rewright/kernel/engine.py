@@ -23,6 +23,8 @@ from rewright.equiv import Equivalence
 from rewright.frontends.torch.capture import capture
 from rewright.frontends.triton.configurations import Configurations
 from rewright.frontends.triton.launches import with_zeros
+from rewright.frontends.triton.meaning.transfers import LEFT_OPEN
+from rewright.frontends.triton.meaning.writer import is_of_load
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph, Node
 from rewright.ir.types import SourceSpan
@@ -193,7 +195,8 @@ class _Case:
         return replace(other, assumptions=(*other.assumptions, _COUNTED), reason=f"{other.reason}{_IF_COUNTED}")
 
     def _if_zero(self, found: KernelVerdict) -> KernelVerdict:
-        return replace(found, reason=f"{found.reason}{_IF_ZERO}") if found.status == "proved" else found
+        is_used = any(text.endswith(LEFT_OPEN) for text in found.assumptions)
+        return replace(found, reason=f"{found.reason}{_IF_ZERO}") if found.status == "proved" and is_used else found
 
     def _run(self, inputs: Inputs, *, zeros: bool) -> Run | None:
         return _run(self.reference, self.launcher, inputs, self.seconds, zeros)
@@ -218,12 +221,12 @@ class _Case:
 
 
 def _reads_undefined(graphs: tuple[Graph, Graph] | None) -> bool:
-    """Whether results of a kernel are made of what nothing says anything of."""
+    """Whether results are made of what a load of a kernel leaves open, and not only of memory that nobody wrote."""
     if graphs is None:
         return False
     kernel = graphs[1]
     used = (kernel.nodes[position].op for position in kernel.ancestors(kernel.outputs.values()))
-    return any(isinstance(op, CustomCall) and op.target == CustomCall.UNINITIALIZED for op in used)
+    return any(isinstance(op, CustomCall) and is_of_load(op) for op in used)
 
 
 def _generated(

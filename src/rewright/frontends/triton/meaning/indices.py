@@ -85,7 +85,7 @@ def evaluated(index: Index, tables: Mapping[str, Numbers]) -> Numbers | None:
     """An index where its variables are given numbers; None where one is not given, or a size is a symbol."""
     if not isinstance(index.constant, int):
         return None
-    total = np.full_like(next(iter(tables.values())), index.constant)
+    total = np.full(next((table.shape for table in tables.values()), ()), index.constant, dtype=np.int64)
     for atom, coefficient in index.terms:
         part = _evaluated_atom(atom, tables)
         if part is None or not isinstance(coefficient, int):

@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from rewright.frontends.triton.meaning.reader import Reader
 
 
+LEFT_OPEN = "which the language leaves open"
+"""How an assumption ends that says what undefined lanes hold."""
+
+
 @MEANINGS.enter("tt.addptr")
 def moved(reader: Reader, op: Operation) -> Value:
     """A pointer some elements further."""
@@ -72,9 +76,7 @@ def loaded(reader: Reader, op: Operation) -> Value:
         other = reader.writer.constant(rb.cast(0, dtype), address.shape, dtype)
         span = reader.writer.b.span
         where = f"line {span.line} of {os.path.basename(span.file)}"
-        reader.assumptions[
-            f"where its mask is false the load of {where} gives zero, which the language leaves open"
-        ] = None
+        reader.assumptions[f"where its mask is false the load of {where} gives zero, {LEFT_OPEN}"] = None
     return load_from(reader, address, mask, other, op.types[0].element)
 
 

@@ -79,7 +79,7 @@ class Writer:
         """A value that nothing says anything of, and that equals no other."""
         self._unspecified += 1
         kind = TensorType((*self.sizes(axes), *shape), dtype)
-        site = (("site", f"{self.b.span.file}:{self.b.span.line} #{self._unspecified}"),)
+        site = (("site", f"{self.b.span.file}:{self.b.span.line} {_LOAD}{self._unspecified}"),)
         call = ops.CustomCall(ops.CustomCall.UNINITIALIZED, site, (kind,), 0)
         return Data(self.b.add(call), tuple(axes), shape)
 
@@ -184,3 +184,13 @@ class Writer:
     def select(self, condition: Data, yes: Data, no: Data) -> Data:
         """An elementwise choice."""
         return self.apply(ops.Select(), condition, yes, no)
+
+
+_LOAD = "#"
+"""What comes in the site of a value of which nothing is said before its number."""
+
+
+def is_of_load(call: ops.CustomCall) -> bool:
+    """Whether a call is a value that a load of a kernel leaves open, and not memory that a program made."""
+    site = str(dict(call.attributes).get("site", ""))
+    return call.target == ops.CustomCall.UNINITIALIZED and f" {_LOAD}" in site
