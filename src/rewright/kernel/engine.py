@@ -32,7 +32,7 @@ from rewright.kernel.comparing import compared
 from rewright.kernel.constants import with_rounded_constants
 from rewright.kernel.parameters import parameters_of, renamed, with_names, with_one_signature
 from rewright.kernel.running import Run, draws, run_beside
-from rewright.ops import Compare, CustomCall, IsFinite, Sort, TopK, splat
+from rewright.ops import Compare, CustomCall, Input, IsFinite, Sort, TopK, splat
 from rewright.packages import missing
 from rewright.refine.verdict import Counterexample, Evidence, Finding
 
@@ -368,10 +368,17 @@ def _seen(run: Run) -> str:
     return f"the kernel was not run: {run.text}"
 
 
+def _is_unchanged(graph: Graph, name: str) -> bool:
+    """Whether what is written to an argument is what was there."""
+    op = graph.nodes[graph.outputs[f"updated:{name}"]].op if f"updated:{name}" in graph.outputs else None
+    return isinstance(op, Input) and op.label == name
+
+
 def _judge(verdict: Equivalence, run: Run | None, left: Graph, right: Graph) -> KernelVerdict:
     """The verdict of the proof, with what a run says of the reading that it is about."""
     found = KernelVerdict(**{name: getattr(verdict, name) for name in Equivalence.__dataclass_fields__})
     written = [name.removeprefix("updated:") for name in right.outputs if name not in left.outputs]
+    written = [name for name in written if not _is_unchanged(right, name)]
     if verdict.status == "proved" and written:
         reason = f"the kernel writes to {', '.join(written)}, which the reference leaves as it is"
         found = replace(found, status="unknown", evidence=Evidence.TESTED, reason=reason, certify=None)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from importlib import import_module
@@ -194,6 +194,7 @@ def _library(function: Any) -> Generator[None]:
         names[name] = _by_numpy(value.__name__)
     aliases = [(n, v) for n, v in names.items() if getattr(v, "__triton_builtin__", False) is True]
     before += aliases
+    names["range"] = _counted
     for name, value in aliases:  # the interpreter knows those of the language by its own names
         names[name] = partial(_of_language, value.__name__)
     for home, name, _ in own:
@@ -201,9 +202,23 @@ def _library(function: Any) -> Generator[None]:
     try:
         yield
     finally:
+        del names["range"]
         names.update(before)
         for home, name, value in own:
             setattr(home, name, value)
+
+
+class _Count(int):
+    """A number of an iteration, which compiled kernels have as a number of theirs, with its methods."""
+
+    def to(self, dtype: Any, **_: Any) -> Any:
+        """The number in another type."""
+        interpreter: Any = import_module("triton.runtime.interpreter")
+        return interpreter.interpreter_semantic.to_tensor(int(self)).to(dtype)
+
+
+def _counted(*ends: Any) -> Iterator[_Count]:
+    return map(_Count, range(*(end.__index__() for end in ends)))
 
 
 def _of_language(name: str, *args: Any, **kwargs: Any) -> Any:
@@ -236,7 +251,8 @@ class _Checked:
 
     def __init__(self, kernel: str, memory: Any, builder: Any, arguments: Mapping[str, Any]) -> None:
         self._kernel, self._memory, self._builder = kernel, memory, builder
-        storages = [v.untyped_storage() for v in arguments.values() if isinstance(v, torch.Tensor)]
+        given = [getattr(v, "base", v) for v in arguments.values()]  # of descriptors, the tensors
+        storages = [v.untyped_storage() for v in given if isinstance(v, torch.Tensor)]
         self._ranges = {(s.data_ptr(), s.data_ptr() + s.nbytes()) for s in storages}
 
     def load(self, places: Any, mask: Any, other: Any, dtype: Any) -> Any:
@@ -311,8 +327,13 @@ def _watched(kernel: str, arguments: Mapping[str, Any], zeros: bool) -> Generato
     memory, builder = interpreter._interpreter, interpreter.interpreter_builder
     interpreter._interpreter = _Checked(kernel, memory, builder, arguments)
     builder.create_masked_load = partial(_load, builder, zeros)
+    builder.create_int_to_ptr = _pointer_of_integer
     try:
         yield
     finally:
         interpreter._interpreter = memory
-        del builder.create_masked_load
+        del builder.create_masked_load, builder.create_int_to_ptr
+
+
+def _pointer_of_integer(*_: Any) -> Any:
+    raise NotImplementedError("a pointer is made of an integer, of which nobody knows where it leads")

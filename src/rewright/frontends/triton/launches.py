@@ -310,9 +310,14 @@ def _trace(block: Block, roots: dict[str, set[str]], found: set[str]) -> list[se
         sources = set[str]().union(*last)
         made = [sources] * len(op.results)
         for region in op.regions:
-            for name, _ in region.arguments:
-                roots[name] = roots.get(name, set()) | sources
+            own = last[3:] if op.name == "scf.for" and len(last) == len(region.arguments) + 2 else None
+            for place, (name, _) in enumerate(region.arguments):  # of a loop, its number and what it carries
+                given = sources if own is None else own[place - 1] if place else set[str]()
+                roots[name] = roots.get(name, set()) | given
             ends = _trace(region, roots, found)
+            if own is not None and len(ends) == len(own):
+                for (name, _), end in zip(region.arguments[1:], ends, strict=True):
+                    roots[name] |= end
             if op.name in ("scf.if", "scf.for") and len(ends) == len(made):
                 made = [one | other for one, other in zip(made, ends, strict=True)]
         if op.name == "tt.call":
