@@ -207,11 +207,17 @@ def _packed_kernel(kernel: Any, x: Tensor, c: Tensor, s: Tensor) -> Tensor:
     return out
 
 
+def _angles(places: Tensor, table: Tensor, axis: Tensor) -> tuple[Tensor, Tensor]:
+    """Cosines and sines, where each frequency has a place of its own axis."""
+    found = [F.embedding(x, table).unflatten(1, (2, 6)) for x in places]
+    both = torch.where(axis == 0, found[0], torch.where(axis == 1, found[1], found[2]))
+    return both[:, None, 0], both[:, None, 1]
+
+
 def _bailing(q: Tensor, k: Tensor, places: Tensor, table: Tensor) -> tuple[Tensor, Tensor]:
     number = torch.arange(6)
     chosen = torch.where(number < 4, torch.where(number % 2 == 0, 1, 2), 0)
-    at = places[chosen].T  # which row of the table each frequency is taken from
-    cos, sin = (table[at, number + half][:, None] for half in (0, 6))
+    cos, sin = _angles(places, table, chosen)
 
     def turned(x: Tensor) -> Tensor:
         heads = x.unflatten(1, (-1, 16))
@@ -225,9 +231,7 @@ def _gated(
 ) -> tuple[Tensor, ...]:
     number = torch.arange(6)
     if three:
-        chosen = torch.where(number % 3 == 1, 1, torch.where(number % 3 == 2, 2, 0))
-        at = places[chosen].T
-        cos, sin = (table[at, number + half][:, None] for half in (0, 6))
+        cos, sin = _angles(places, table, number % 3)
     else:
         cos, sin = (x[:, None] for x in table.index_select(0, places).chunk(2, 1))
 
