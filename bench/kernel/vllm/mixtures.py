@@ -90,6 +90,18 @@ def rows() -> Iterator[Row]:
         ),
         (q, v, weights, ids, normal(TOKENS, 2), normal(EXPERTS, 3, 2)),
     )
+    for bits in (4, 8):
+        packed = torch.randint(0, 255, (EXPERTS, 24, 64 * bits // 8), generator=random, dtype=torch.uint8)
+        for zeros in (False, True):
+            points = torch.randint(0, 255, (EXPERTS, 24 * bits // 8, 2), generator=random, dtype=torch.uint8)
+            yield Row(
+                f"fused_moe_kernel_gptq_awq ({bits} bits{', zeros' if zeros else ''})",
+                lambda x, w, s, z, weights, n=bits, own=zeros: _chosen(
+                    x, _numbers(w, s, z if own else None, n), weights, _owners(), True
+                ),
+                lambda x, w, s, z, weights, n=bits, own=zeros: _few(x, w, s, z if own else None, weights, n),
+                (normal(TOKENS, 64), packed, normal(EXPERTS, 24, 2), points, weights),
+            )
     yield Row("compute_identity_kernel", lambda x, s: x * s.sum(1, keepdim=True), _identity,
               (normal(5, 512), normal(5, 3)))  # fmt: skip
     counts = torch.tensor([3, 0, 20], dtype=torch.int32)
@@ -142,6 +154,29 @@ def _moe(
     module.invoke_fused_moe_triton_kernel(
         x, w, out, a, s, weights, tokens, experts, torch.tensor([count], dtype=torch.int32), routed, CHOSEN, config,
         module.tl.float32, B_bias=bias, **kind,
+    )  # fmt: skip
+    return out
+
+
+def _numbers(w: Tensor, s: Tensor, z: Tensor | None, bits: int) -> Tensor:
+    """What weights of few bits stand for: pairs of half a byte, a scale and a zero for each 32 of them."""
+    if bits == 4:
+        w = torch.stack([w & 15, w >> 4], -1).flatten(2)
+        z = None if z is None else torch.stack([z & 15, z >> 4], 2).flatten(1, 2)
+    zero = 2.0 ** (bits - 1) if z is None else z.float().repeat_interleave(32, 2)
+    return (w.float() - zero) * s.repeat_interleave(32, 2)
+
+
+def _few(x: Tensor, w: Tensor, s: Tensor, z: Tensor | None, weights: Tensor, bits: int) -> Tensor:
+    module = vllm("model_executor.layers.fused_moe.fused_moe")
+    out, own = torch.zeros(TOKENS, CHOSEN, 24), _sorted()
+    more = z.stride() if z is not None else (0, 0, 0)
+    module.fused_moe_kernel_gptq_awq[(6,)](
+        x, w, out, s, z, weights, own, torch.arange(3, dtype=torch.int32), torch.tensor([48], dtype=torch.int32), 24,
+        64, 48, 10, *x.stride(), w.stride(0), w.stride(2), w.stride(1), out.stride(1), out.stride(2), s.stride(0),
+        s.stride(2), s.stride(1), more[0], more[2], more[1], block_k_diviable=True, group_size=32, BLOCK_SIZE_M=16,
+        BLOCK_SIZE_N=16, BLOCK_SIZE_K=32, GROUP_SIZE_M=2, SPLIT_K=1, MUL_ROUTED_WEIGHT=True, top_k=CHOSEN,
+        compute_type=module.tl.float32, has_zp=z is not None, use_int4_w4a16=bits == 4, use_int8_w8a16=bits == 8,
     )  # fmt: skip
     return out
 

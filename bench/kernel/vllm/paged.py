@@ -118,8 +118,7 @@ def _rounded(
         scale = (x.abs().amax(-1) / 127).clamp(min=1e-6)
         scaled = x / scale[..., None]
         away = torch.where(scaled >= 0, scaled + 0.5, scaled - 0.5).clamp(-128, 127).to(torch.int8)
-        found.append(cache.flatten(0, 1).index_copy(0, slots, away).unflatten(0, (4, 8)))
-        found.append(scales.flatten(0, 1).index_copy(0, slots, scale).unflatten(0, (4, 8)))
+        found += [_written(cache, slots, away), _written(scales, slots, scale)]
     return found[0], found[2], found[1], found[3]
 
 
