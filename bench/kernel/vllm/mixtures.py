@@ -80,15 +80,15 @@ def rows() -> Iterator[Row]:
         "fused_moe_kernel (8 bits, scales of blocks)",
         lambda x, w, weights, ids, a, s: _chosen(
             x * a.repeat_interleave(32, 1),
-            w * s.repeat_interleave(8, 1).repeat_interleave(32, 2),
+            w * s.repeat_interleave(32, 1)[:, :24].repeat_interleave(32, 2),
             weights,
             ids,
             True,
         ),
         lambda x, w, weights, ids, a, s: _moe(
-            x, w, weights, None, ids.flatten(), BLOCK, True, a=a, s=s, use_int8_w8a8=True, block_shape=[8, 32], inner=64
+            x, w, weights, None, ids.flatten(), BLOCK, True, a=a, s=s, use_int8_w8a8=True, block_shape=[32, 32], inner=64
         ),
-        (q, v, weights, ids, normal(TOKENS, 2), normal(EXPERTS, 3, 2)),
+        (q, v, weights, ids, normal(TOKENS, 2), normal(EXPERTS, 1, 2)),
     )
     for bits in (4, 8):
         packed = torch.randint(0, 255, (EXPERTS, 24, 64 * bits // 8), generator=random, dtype=torch.uint8)
