@@ -154,7 +154,7 @@ def _inputs() -> Iterator[Row]:
 
 
 def _selected(x: Tensor, b: Tensor, s: Tensor) -> tuple[Tensor, Tensor]:
-    ids = torch.topk(torch.sigmoid(x[:, :10]) + b, 2).indices
+    ids = torch.argsort(torch.sigmoid(x[:, :10]) + b, descending=True, stable=True)[:, :2]
     active = torch.cat([x.gather(1, ids), x[:, 10:12]], 1)
     shared = torch.tensor([10, 11]).expand(5, 2)
     return torch.cat([ids, shared], 1).int(), torch.softmax(F.logsigmoid(active), 1) * (2.5 * s)
