@@ -30,7 +30,28 @@ def vllm(name: str) -> Any:
 
 def rows() -> Iterator[Row]:
     """The functions, in order."""
-    from bench.kernel.vllm import attention, caches, experts, linear, maps, quantised, sampling, states
+    from bench.kernel.vllm import (
+        attention,
+        caches,
+        experts,
+        invariant,
+        linear,
+        maps,
+        mixtures,
+        models_norms,
+        models_streams,
+        paged,
+        prefill,
+        quantised,
+        ragged,
+        rounding,
+        routes,
+        sampling,
+        states,
+        unified,
+    )
 
     for part in (maps, attention, caches, linear, sampling, experts, quantised, states):
+        yield from part.rows()
+    for part in (invariant, mixtures, routes, ragged, rounding, paged, prefill, unified, models_norms, models_streams):
         yield from part.rows()

@@ -41,9 +41,7 @@ def rows() -> Iterator[Row]:
     yield Row(
         "fused_moe_kernel (sorted tokens, some experts of another rank)",
         lambda x, w, weights: _chosen(x, w, weights, _owners(), False) * (_owners() != 1)[..., None],
-        lambda x, w, weights: _moe(
-            x, w, weights, _sorted(), torch.tensor([0, -1, 2], dtype=torch.int32), 48, False
-        ),
+        lambda x, w, weights: _moe(x, w, weights, _sorted(), torch.tensor([0, -1, 2], dtype=torch.int32), 48, False),
         (x, w, weights),
     )
     yield Row(
@@ -54,9 +52,7 @@ def rows() -> Iterator[Row]:
     )
     yield Row(
         "fused_moe_kernel (bias)",
-        lambda x, w, weights, ids, bias: (
-            (_chosen(x, w, weights, ids, False) + bias[ids]) * weights[..., None]
-        ),
+        lambda x, w, weights, ids, bias: (_chosen(x, w, weights, ids, False) + bias[ids]) * weights[..., None],
         lambda x, w, weights, ids, bias: _moe(x, w, weights, None, ids.flatten(), BLOCK, True, bias=bias),
         (x, w, weights, ids, normal(EXPERTS, OUTER)),
     )
@@ -72,7 +68,18 @@ def rows() -> Iterator[Row]:
         "fused_moe_kernel (8 bits, scales of tokens and channels)",
         lambda x, w, weights, ids, a, s: _chosen(x * a, w * s[..., None], weights, ids, True),
         lambda x, w, weights, ids, a, s: _moe(
-            x, w, weights, None, ids.flatten(), BLOCK, True, a=a, s=s, inner=32, use_int8_w8a8=True, per_channel_quant=True
+            x,
+            w,
+            weights,
+            None,
+            ids.flatten(),
+            BLOCK,
+            True,
+            a=a,
+            s=s,
+            inner=32,
+            use_int8_w8a8=True,
+            per_channel_quant=True,
         ),
         (q, v, weights, ids, normal(TOKENS, 1), normal(EXPERTS, OUTER)),
     )
@@ -86,7 +93,18 @@ def rows() -> Iterator[Row]:
             True,
         ),
         lambda x, w, weights, ids, a, s: _moe(
-            x, w, weights, None, ids.flatten(), BLOCK, True, a=a, s=s, use_int8_w8a8=True, block_shape=[32, 32], inner=64
+            x,
+            w,
+            weights,
+            None,
+            ids.flatten(),
+            BLOCK,
+            True,
+            a=a,
+            s=s,
+            use_int8_w8a8=True,
+            block_shape=[32, 32],
+            inner=64,
         ),
         (q, v, weights, ids, normal(TOKENS, 2), normal(EXPERTS, 1, 2)),
     )
@@ -149,7 +167,7 @@ def _moe(
     out = torch.zeros(TOKENS, CHOSEN, w.shape[1])
     config = {"BLOCK_SIZE_M": BLOCK, "BLOCK_SIZE_N": 16, "BLOCK_SIZE_K": inner, "GROUP_SIZE_M": 2}
     modes = ("use_fp8_w8a8", "use_int8_w8a8", "use_int8_w8a16", "use_int4_w4a16", "per_channel_quant")
-    kind = {mode: False for mode in modes} | kind
+    kind = dict.fromkeys(modes, False) | kind
     count = TOKENS * CHOSEN * BLOCK if tokens is None else count
     module.invoke_fused_moe_triton_kernel(
         x, w, out, a, s, weights, tokens, experts, torch.tensor([count], dtype=torch.int32), routed, CHOSEN, config,

@@ -193,9 +193,7 @@ def _mxfours(x: Tensor) -> tuple[Tensor, Tensor]:
     scaled = groups * torch.exp2(-power.float())[..., None]
     size = scaled.abs()
     found = torch.zeros_like(size, dtype=torch.int32)
-    for number, (edge, closed) in enumerate(
-        ((0.25, 0), (0.75, 1), (1.25, 0), (1.75, 1), (2.5, 0), (3.5, 1), (5.0, 0))
-    ):
+    for number, (edge, closed) in enumerate(((0.25, 0), (0.75, 1), (1.25, 0), (1.75, 1), (2.5, 0), (3.5, 1), (5.0, 0))):
         found = torch.where(size >= edge if closed else size > edge, number + 1, found)
     nibble = (found + 8 * (scaled < 0)).flatten(1).unflatten(1, (-1, 2))
     return (nibble[..., 0] + 16 * nibble[..., 1]).to(torch.uint8), (power + 127).to(torch.uint8)

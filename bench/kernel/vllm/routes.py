@@ -18,9 +18,9 @@ def rows() -> Iterator[Row]:
     """The functions, in order."""
     gate = vllm("models.inkling.nvidia.moe").inkling_gate_select
     yield Row(
-        "inkling_gate_select",
-        _selected,
-        lambda x, b, s: gate(x, 12, 10, 2, 2, b, 2.5, s)[::-1],
+        "inkling_gate_select (logits in [-1, 1], whose sigmoids do not round to equal numbers)",
+        lambda x, b, s: _selected(x.tanh(), b.tanh(), s),
+        lambda x, b, s: gate(x.tanh(), 12, 10, 2, 2, b.tanh(), 2.5, s)[::-1],
         (normal(5, 16), normal(10), normal(1)),
     )
     gemma = vllm("model_executor.models.gemma4")._gemma4_routing_kernel
@@ -189,9 +189,7 @@ def _finalised(x: Tensor, w: Tensor, at: Tensor, d: Tensor) -> Tensor:
 
 def _finalise(kernel: Any, x: Tensor, w: Tensor, at: Tensor, d: Tensor) -> Tensor:
     out = torch.empty(3, 40)
-    kernel[(3, 3)](
-        x, w, at, d, out, 40, x.stride(0), d.stride(0), d.stride(1), out.stride(0), 0.5, TOP_K=2, BLOCK_K=16
-    )
+    kernel[(3, 3)](x, w, at, d, out, 40, x.stride(0), d.stride(0), d.stride(1), out.stride(0), 0.5, TOP_K=2, BLOCK_K=16)
     return out
 
 
@@ -210,7 +208,9 @@ def _ends(counts: Tensor) -> tuple[Tensor, Tensor]:
 
 def _end(kernel: Any, counts: Tensor) -> tuple[Tensor, Tensor]:
     starts, ends = torch.empty(4, dtype=torch.int32), torch.empty(4, dtype=torch.int32)
-    kernel[(4,)](counts.clamp(min=0), starts, ends, num_experts=4, BLOCK_E=4, BLOCK_EXPERT_NUM=4, ALIGN_M=8, USE_PSUM_LAYOUT=True)
+    kernel[(4,)](
+        counts.clamp(min=0), starts, ends, num_experts=4, BLOCK_E=4, BLOCK_EXPERT_NUM=4, ALIGN_M=8, USE_PSUM_LAYOUT=True
+    )
     return starts, ends
 
 
