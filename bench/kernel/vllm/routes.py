@@ -18,9 +18,9 @@ def rows() -> Iterator[Row]:
     """The functions, in order."""
     gate = vllm("models.inkling.nvidia.moe").inkling_gate_select
     yield Row(
-        "inkling_gate_select (logits in [-1, 1], whose sigmoids do not round to equal numbers)",
-        lambda x, b, s: _selected(x.tanh(), b.tanh(), s),
-        lambda x, b, s: gate(x.tanh(), 12, 10, 2, 2, b.tanh(), 2.5, s)[::-1],
+        "inkling_gate_select (logits that are numbers in [-1, 1])",
+        lambda x, b, s: _selected(x.nan_to_num().tanh(), b.nan_to_num().tanh(), s),
+        lambda x, b, s: gate(x.nan_to_num().tanh(), 12, 10, 2, 2, b.nan_to_num().tanh(), 2.5, s)[::-1],
         (normal(5, 16), normal(10), normal(1)),
     )
     gemma = vllm("model_executor.models.gemma4")._gemma4_routing_kernel
