@@ -32,6 +32,8 @@ PARTS = (
     *("maps", "attention", "caches", "linear", "sampling", "experts", "quantised", "states"),
     *("batches", "logits", "shards", "speculation", "verification", "speculators", "drafting", "tables", "sparse"),
     *("steps", "lora"),
+    *("invariant", "mixtures", "routes", "ragged", "rounding", "paged", "prefill", "unified"),
+    *("models_norms", "models_streams"),
     *("chunks", "recurrences", "gates", "scans", "kda", "lightning", "windows"),
 )
 

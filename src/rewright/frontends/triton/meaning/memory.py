@@ -43,6 +43,8 @@ class Memory:
     strides: tuple[Dim, ...]
     loads: list[Access] = field(default_factory=list[Access])
     stores: list[Access] = field(default_factory=list[Access])
+    is_table: bool = False
+    """Whether its elements were read as numbers, which no store may change."""
 
     @property
     def overlaps(self) -> bool:

@@ -31,6 +31,7 @@ from rewright.frontends.triton.meaning.accesses import Accesses
 from rewright.frontends.triton.meaning.indices import lanes
 from rewright.frontends.triton.meaning.instances import Instances
 from rewright.frontends.triton.meaning.memory import Memory
+from rewright.frontends.triton.meaning.numbers import refuse_changed
 from rewright.frontends.triton.meaning.places import magnitude
 from rewright.frontends.triton.meaning.races import refuse_races
 from rewright.frontends.triton.meaning.safety import Ranges
@@ -302,6 +303,7 @@ def _read(reader: Reader, arguments: Mapping[str, Argument], apart: Sequence[str
         reader.run(kernel.body)
     accesses = [a for memory in reader.memories.values() for a in (*memory.loads, *memory.stores)]
     reader.instances.refuse_others(index for access in accesses for index in (*access.places, *access.mask))
+    refuse_changed(reader)
     found = refuse_races(reader.ranges, {id(memory): memory for memory in reader.memories.values()}.values())
     reader.assumptions |= dict.fromkeys(found)
     reader.assumptions |= reader.access.notes

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from rewright import ops
 from rewright.frontends.triton.meaning.indices import reads_data
 from rewright.frontends.triton.meaning.integers import DTYPES
+from rewright.frontends.triton.meaning.numbers import number_at
 from rewright.frontends.triton.meaning.table import MEANINGS
 from rewright.frontends.triton.meaning.values import ALWAYS, Address, Data, Truth, Value, Whole
 from rewright.frontends.triton.text import Operation
@@ -92,6 +93,9 @@ def load_from(reader: Reader, address: Address, mask: Truth, other: Data | None,
     dtype = DTYPES.get(element)
     if known is not None and dtype in (DType.I32, DType.I64):
         return Whole(known, address.shape, dtype)
+    number = None if dtype is None else number_at(reader, address, mask, other, dtype)
+    if number is not None:
+        return number
     if address.data is not None or reads_data(address.index):  # which is in bounds where it is reached
         reached = _guarded(reader, mask)
     else:

@@ -42,12 +42,46 @@ def looped_while(reader: Reader, op: Operation) -> tuple[Value, ...]:
     start = reader.operands(op)
     whole = _joined(op, test, body)
     aliases = {name: number for (name, _), number in zip(body.arguments, order, strict=True)}
-    found = _ends(reader, whole, start, aliases, end.operands[0])
+    try:
+        found = _ends(reader, whole, start, aliases, end.operands[0])
+    except UnsupportedOperator:
+        by_numbers = _run_by_numbers(reader, op, start)
+        if by_numbers is None:
+            raise
+        return by_numbers
     counter = start[found.number]
     assert isinstance(counter, Whole)
     count = counted(reader, counter.index, found.high, Index(found.step))
     ends = start if count.most == 0 else Loop(reader, whole, count, start, counter, aliases=aliases).run()
     return tuple(ends[number] for number in order)
+
+
+def _run_by_numbers(reader: Reader, op: Operation, start: Sequence[Value]) -> tuple[Value, ...] | None:
+    """What is carried in the end where all of it is numbers, as in a search of a table; None elsewhere."""
+    test, body = op.regions
+    end, values = test.operations[-1], tuple(start)
+    for step in range(_MOST_STEPS):
+        decided: bool | None = None
+        if all(isinstance(v, Whole) and not v.shape and v.index.as_size() is not None for v in values):
+            reader.values.update(zip((name for name, _ in test.arguments), values, strict=True))
+            for operation in test.operations[:-1]:
+                reader.operation(operation)
+            condition = reader.values[end.operands[0]]
+            decided = reader.decided(condition) if isinstance(condition, Truth) else None
+        if decided is None and not step:
+            return None
+        if decided is None:
+            break
+        values = tuple(reader.values[name] for name in end.operands[1:])
+        if not decided:
+            return values
+        reader.values.update(zip((name for name, _ in body.arguments), values, strict=True))
+        values = reader.run(body)
+    raise UnsupportedOperator(_REFUSED)
+
+
+_MOST_STEPS = 64
+"""Iterations of a loop over numbers."""
 
 
 def _joined(op: Operation, test: Block, body: Block) -> Operation:
