@@ -194,6 +194,7 @@ def _library(function: Any) -> Generator[None]:
         names[name] = _by_numpy(value.__name__)
     aliases = [(n, v) for n, v in names.items() if getattr(v, "__triton_builtin__", False) is True]
     before += aliases
+    before += [("range", names.get("range", range))]
     names["range"] = _counted
     for name, value in aliases:  # the interpreter knows those of the language by its own names
         names[name] = partial(_of_language, value.__name__)
@@ -202,7 +203,6 @@ def _library(function: Any) -> Generator[None]:
     try:
         yield
     finally:
-        del names["range"]
         names.update(before)
         for home, name, value in own:
             setattr(home, name, value)

@@ -19,7 +19,7 @@ from rewright.ir.dims import Dim, at_most, ceil_quotient
 from rewright.ir.errors import UnsupportedOperator
 from rewright.ir.operator import Operator
 from rewright.ir.types import DType
-from rewright.terms.index import Index, Quotient, Variable, quotient, remainder
+from rewright.terms.index import Index, Quotient, Variable, quotient, remainder, variable
 
 if TYPE_CHECKING:
     from rewright.frontends.triton.meaning.reader import Reader
@@ -264,6 +264,11 @@ def comparison(reader: Reader, op: Operation) -> Value:
     """Comparisons of symbols are conditions; unsigned ones are those of numbers that are not negative."""
     direction = op.words[0].lstrip("us")
     left, right = reader.operands(op)
+    chosen = _condition(reader, left) if isinstance(left, Whole) and direction in ("ne", "eq") else None
+    if chosen is not None and isinstance(right, Whole) and right.index == Index(0):
+        found = chosen if direction == "ne" else negation(chosen)
+        if found is not None:
+            return found
     if isinstance(left, Whole) and isinstance(right, Whole):
         unsigned = op.words[0].startswith("u")
         if unsigned and not (reader.implies(left.index) and reader.implies(right.index)):
@@ -303,6 +308,9 @@ def resized(reader: Reader, op: Operation) -> Value:
     (value,) = reader.operands(op)
     dtype = DTYPES[op.given[0].element]
     if isinstance(value, Whole):
+        chosen = _condition(reader, value) if dtype is DType.BOOL else None
+        if chosen is not None:
+            return chosen
         if op.name == "arith.extui" and not reader.implies(value.index):
             raise UnsupportedOperator("takes an integer that may be negative for one without a sign")
         if op.name != "arith.trunci" or dtype is DType.I32:
@@ -313,6 +321,15 @@ def resized(reader: Reader, op: Operation) -> Value:
         return value
     number = without_sign(reader, value) if op.name == "arith.extui" else with_sign(reader, value)
     return reader.writer.convert(number, dtype)
+
+
+def _condition(reader: Reader, value: Whole) -> Truth | None:
+    """The condition of ``where(condition, 1, 0)``, asked whether it is not zero; None of other numbers."""
+    names = list(variables(value.index))
+    choice = reader.writer.choices.get(names[0]) if len(names) == 1 else None
+    if choice is None or value.index != variable(names[0]) or (choice.yes, choice.no) != (Index(1), Index(0)):
+        return None
+    return Truth(choice.parts, value.shape)
 
 
 _LARGEST = {DType.I8: 127, DType.I16: (1 << 15) - 1}
