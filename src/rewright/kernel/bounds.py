@@ -9,12 +9,12 @@ from rewright.ir.dims import Dim
 from rewright.ir.graph import Graph, Node
 from rewright.ir.types import DType, TensorType
 from rewright.kernel.counting import PREFIX, counts, read_into
-from rewright.ops import BroadcastInDim, Constant, CustomCall, Gather, Input
+from rewright.ops import BroadcastInDim, Concatenate, Constant, Convert, CustomCall, Gather, Input, Pad, Select, View
 from rewright.ops.reference import building as rb
 from rewright.ops.reference.simplifying import SimplifyingBuilder
 from rewright.ops.reference.size_values import size_value
 
-MOST = 16
+MOST = 64
 BOUNDS = "in bounds:"
 
 
@@ -36,8 +36,11 @@ def with_look_ups(left: Graph, right: Graph) -> tuple[Graph, Graph] | None:
     return left, right
 
 
-def facts_of(left: Graph, right: Graph) -> tuple[Graph | None, tuple[str, ...]]:
-    """That all look-ups of both programs are in bounds, as booleans that are true, and in words."""
+def facts_of(left: Graph, right: Graph, *, tables: bool = False) -> tuple[Graph | None, tuple[str, ...]]:
+    """That all look-ups of both programs are in bounds, as booleans that are true, and in words.
+
+    With ``tables`` that is said of all elements of an input which holds places, and not of those alone that are read.
+    """
     builder = SimplifyingBuilder()
     names: dict[str, int] = {}
     texts: dict[str, None] = {}
@@ -49,6 +52,10 @@ def facts_of(left: Graph, right: Graph) -> tuple[Graph | None, tuple[str, ...]]:
             sizes = graph.nodes[node.operands[0]].type.shape
             _bound(builder, node.op, indices, sizes)
             texts[f"what the {what} looks up at {node.span} is in bounds"] = None
+            for label, axis in _tables(graph, position) if tables else ():
+                table = read_into(builder, graph, graph.inputs[label], names)
+                _between(builder, table, sizes[axis] - node.op.slice_sizes[axis])
+                texts[f"all elements of {label} are places of what the {what} looks up at {node.span}"] = None
         texts |= counts(builder, graph, names)
     facts = builder.build()
     return (facts if facts.outputs else None), tuple(texts)
@@ -57,16 +64,45 @@ def facts_of(left: Graph, right: Graph) -> tuple[Graph | None, tuple[str, ...]]:
 def _bound(b: SimplifyingBuilder, op: Gather, indices: int, sizes: Sequence[Dim]) -> None:
     """Facts that each component of index vectors lies between zero and the last place of a slice."""
     shape = b.type(indices).shape
-    kind = b.type(indices).dtype
     is_vector = op.index_vector_dim < len(shape)
     for number, axis in enumerate(op.start_index_map):
         one = rb.slice_axis(b, indices, op.index_vector_dim, number, number + 1) if is_vector else indices
         own = tuple(size for size in b.type(one).shape if size != 1)  # an axis of one element tells nothing apart
         one = rb.reshape(b, one, own)
-        last = b.add(BroadcastInDim(own, ()), size_value(b, sizes[axis] - op.slice_sizes[axis], kind))
-        zero = rb.splat(b, 0, own, kind)
-        for left, right in ((one, zero), (last, one)):
-            b.output(f"{PREFIX}{len(b.build().outputs)}", rb.compare(b, "GE", left, right))
+        _between(b, one, sizes[axis] - op.slice_sizes[axis])
+
+
+def _between(b: SimplifyingBuilder, numbers: int, most: Dim) -> None:
+    """Facts that integers are not negative, and at most a size."""
+    shape, kind = b.type(numbers).shape, b.type(numbers).dtype
+    last = b.add(BroadcastInDim(shape, ()), size_value(b, most, kind))
+    zero = rb.splat(b, 0, shape, kind)
+    for left, right in ((numbers, zero), (last, numbers)):
+        b.output(f"{PREFIX}{len(b.build().outputs)}", rb.compare(b, "GE", left, right))
+
+
+def _tables(graph: Graph, position: int) -> Iterator[tuple[str, int]]:
+    """Inputs whose elements are places along an axis of what a look-up reads, as they are."""
+    node = graph.nodes[position]
+    assert isinstance(node.op, Gather)
+    vectors = graph.nodes[node.operands[1]]
+    several = isinstance(vectors.op, Concatenate) and vectors.op.dimension == node.op.index_vector_dim
+    parts = vectors.operands if several else (node.operands[1],)
+    if len(parts) == len(node.op.start_index_map):
+        for part, axis in zip(parts, node.op.start_index_map, strict=True):
+            yield from dict.fromkeys((label, axis) for label in _held(graph, part))
+
+
+def _held(graph: Graph, position: int) -> Iterator[str]:
+    """Inputs whose elements a node holds as they are."""
+    node = graph.nodes[position]
+    if isinstance(node.op, Input):
+        yield node.op.label
+    held = {View: (0,), Convert: (0,), Gather: (0,), Select: (1, 2), Pad: (0,)}
+    for kind, operands in held.items():
+        if isinstance(node.op, kind):
+            for number in operands:
+                yield from _held(graph, node.operands[number])
 
 
 def look_ups(left: Graph, right: Graph) -> Iterator[int]:

@@ -55,6 +55,9 @@ def _claims(left: Graph, right: Graph) -> Iterator[tuple[Claim, tuple[str, ...]]
     facts, texts = facts_of(left, right)
     if facts is not None:
         found.append((Claim(left, right, facts=facts), texts))
+    wide, wide_texts = facts_of(left, right, tables=True)
+    if wide is not None and wide_texts != texts:
+        found.append((Claim(left, right, facts=wide), wide_texts))
     marked = with_marks(left, right)
     if marked is not None:
         found.append((Claim(*marked[:2], facts=marked[2]), marked[3]))

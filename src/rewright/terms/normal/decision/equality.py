@@ -8,7 +8,13 @@ from fractions import Fraction
 
 from rewright.terms.normal.arithmetic.binders import open_binders
 from rewright.terms.normal.arithmetic.substitution import substitute
-from rewright.terms.normal.decision.regrouping import outside_of_binders, regroupings, with_atom, with_last_terms
+from rewright.terms.normal.decision.regrouping import (
+    in_tiles,
+    outside_of_binders,
+    regroupings,
+    with_atom,
+    with_last_terms,
+)
 from rewright.terms.normal.facts.context import Context, Signed
 from rewright.terms.normal.facts.guards import Choice, Guard, NotANumber, Value, at_least_zero, is_zero
 from rewright.terms.normal.facts.signs import is_positive
@@ -257,6 +263,9 @@ class _Unifier:
             return polynomial(self._first(atom))
         if self._is_absent(atom):
             return ZERO
+        tiles = in_tiles(self.context, atom)
+        if tiles is not None:
+            return self.polynomial(tiles)
         binders, body = open_sum(self.context, atom)
         single = [name for name, _, bound in binders if bound.constant() is None and self.context.equal(bound, ONE)]
         if single:

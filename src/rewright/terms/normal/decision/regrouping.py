@@ -21,6 +21,7 @@ from rewright.terms.normal.polynomials.atoms import (
     Atom,
     Base,
     Exponential,
+    Floor,
     Function,
     Monomial,
     Number,
@@ -64,6 +65,36 @@ def _without_last_terms(context: Context, value: Polynomial) -> Polynomial:
                 terms = [substitute(context, body, {name: sums[first].bounds[0] + k}) for k in range(last - first)]
                 value = with_atom(value, sums[last], sum(terms, start=polynomial(sums[first])))
     return value
+
+
+def in_tiles(context: Context, atom: PrefixSum) -> Polynomial | None:
+    """A sum over k of what has ``floor(k / c)`` in it as one for each value of that; None where they are not known."""
+    sizes = {a.divisor.constant() for a in inner_atoms(atom.body) if _is_digit(a, bound_name(atom.depth, 0))}
+    size = max((c for c in sizes if isinstance(c, int)), default=0)
+    if len(atom.bounds) != 1 or size < 2:
+        return None
+    binders, body = open_sum(context, atom)
+    (name, _, high), count = binders[0], 0
+    while count < _MOST_TILES and context.holds(at_least_zero(high - (count + 1) * size)):
+        count += 1
+    if not count or not context.holds(at_least_zero(polynomial((count + 1) * size) - high)):
+        return None
+    total = ZERO
+    for tile in range(count + 1):
+        binder = (name, ZERO, polynomial(size) if tile < count else high - count * size)
+        with context.ranges([binder]):
+            moved = substitute(context, body, {name: symbol(name) + tile * size})
+            total = total + sum_terms(context, [binder], moved)
+    return total
+
+
+_MOST_TILES = 16
+"""Tiles that a sum is dealt out in."""
+
+
+def _is_digit(atom: Atom, name: str) -> TypeGuard[Floor]:
+    """Whether an atom is the quotient of a variable by a number."""
+    return isinstance(atom, Floor) and atom.numerator == symbol(name)
 
 
 def with_last_terms(context: Context, value: Polynomial) -> Polynomial:
