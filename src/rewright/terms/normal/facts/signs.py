@@ -174,7 +174,7 @@ def _atom(context: Context, atom: Atom) -> Sign:
 def _sum(context: Context, atom: PrefixSum) -> Sign:
     body = _sign(context, atom.body)
     full = body != "unknown" and all(context.holds(at_least(bound, 1)) for bound in atom.bounds)
-    if body == "unknown" or not (full or all(context.nonnegative(bound) for bound in atom.bounds)):
+    if body == "unknown" or not (full or all(context.holds(at_least_zero(bound)) for bound in atom.bounds)):
         return "unknown"
     return "positive" if full and body == "positive" else "nonnegative"
 
