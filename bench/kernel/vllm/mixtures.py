@@ -131,11 +131,8 @@ def rows() -> Iterator[Row]:
 
 def _owners() -> Tensor:
     """The expert of each choice."""
-    found = torch.empty(TOKENS * CHOSEN, dtype=torch.int64)
-    for expert, places in enumerate(SORTED):
-        for place in places:
-            found[place] = expert
-    return found.view(TOKENS, CHOSEN)
+    expert = {place: expert for expert, places in enumerate(SORTED) for place in places}
+    return torch.tensor([expert[place] for place in range(TOKENS * CHOSEN)]).view(TOKENS, CHOSEN)
 
 
 def _blocks() -> Tensor:

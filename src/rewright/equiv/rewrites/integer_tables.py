@@ -14,8 +14,9 @@ import numpy as np
 from rewright import ops
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph, GraphBuilder, Node
-from rewright.ir.types import DType, TensorType
+from rewright.ir.types import DType
 from rewright.ops.base import Array, TensorOperator
+from rewright.ops.reference.tables import periodic_table
 from rewright.proof.rewriting.parts import depends_on_inputs
 from rewright.refine.rewriting.drafts import Draft
 
@@ -49,6 +50,8 @@ class _Numbers:
         self._values: dict[int, Array] = {}
         self._told = [False] * len(graph.nodes)
         """Whether a node is made of a table that is written out, or of what was cut off."""
+        self._cut = [False] * len(graph.nodes)
+        """Whether it is made of what was cut off."""
         wanted = graph.ancestors(p for p, node in enumerate(graph.nodes) if self._is_whole(p, node))
         with np.errstate(all="ignore"):
             for position in sorted(wanted):
@@ -72,19 +75,21 @@ class _Numbers:
             flat = [int(v) for v in self._values[position].reshape(-1)]
             if len(set(flat)) == 1:
                 return builder.add(ops.Constant(node.type, (flat[0],)))
-            # In one row, so that tables of other shapes are the same one.
-            row = builder.add(ops.Constant(TensorType((len(flat),), node.type.dtype), tuple(flat)))
-            return builder.add(ops.Reshape(node.type.shape), row) if node.type.rank != 1 else row
+            return periodic_table(builder, self._values[position].astype(np.int64), node.type.dtype)
 
         return _in_rows(draft.rebuild(make)) if last else draft
 
     def _repeats(self, position: int) -> bool:
-        """Whether a node lays out a smaller one, of which places are told apart more easily."""
-        node = self.graph.nodes[position]
-        if not isinstance(node.op, ops.View):
+        """Whether a node is made of smaller tables that are repeated, of which places are told apart more easily."""
+        op = self.graph.nodes[position].op
+        if self._cut[position] or position not in self._values or not isinstance(op, ops.Layout | ops.Elementwise):
             return False
-        source = self._values.get(node.operands[0])
-        return self._repeats(node.operands[0]) or (source is not None and source.size < self._values[position].size)
+        return self._is_constant_along(position) or any(map(self._repeats, self.graph.nodes[position].operands))
+
+    def _is_constant_along(self, position: int) -> bool:
+        """Whether numbers are the same along an axis."""
+        value = self._values[position]
+        return any(n > 1 and bool((value == value.take([0], axis)).all()) for axis, n in enumerate(value.shape))
 
     def _is_whole(self, position: int, node: Node) -> bool:
         return node.type.dtype.is_integer and not self._depends[position]
@@ -114,7 +119,8 @@ class _Numbers:
             self._values[position] = op.compute(operands, np.float64)
         except (RewrightError, ArithmeticError, ValueError, NotImplementedError):
             return
-        self._told[position] = cuts or _is_table(node) or any(self._told[p] for p in node.operands)
+        self._cut[position] = cuts or any(self._cut[p] for p in node.operands)
+        self._told[position] = self._cut[position] or _is_table(node) or any(self._told[p] for p in node.operands)
 
     def _exact(self, value: Array, parts: int, near: float) -> Array:
         """Whole numbers, or halves of them, where only rounding makes others of them: by a share of ``near``."""

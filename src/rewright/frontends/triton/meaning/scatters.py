@@ -20,8 +20,10 @@ from rewright.ir.dims import Dim
 from rewright.ir.errors import UnsupportedOperator
 from rewright.ir.types import DType
 from rewright.ops.base import ReductionKind
+from rewright.ops.functions.numerics import Array
 from rewright.ops.reference import building as rb
 from rewright.ops.reference.indexing import gather_points, scatter_points
+from rewright.ops.reference.simplifying import SimplifyingBuilder
 from rewright.terms.index import Index
 
 
@@ -36,11 +38,18 @@ class Rows:
     """The places along all axes that data does not count along, where these tell instances apart."""
     read: tuple[int, ...] = ()
     """The axes that data counts along."""
+    lanes: tuple[int, ...] = ()
+    """The axes of a block along which each lane writes a row of its own; numbers have these alone."""
 
     @property
     def axes(self) -> tuple[str, ...]:
         """Instances and iterations of which each writes a row of its own."""
         return tuple(dict.fromkeys(name for number in self.numbers for name in number.axes))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What tells rows apart: instances, iterations and lanes."""
+        return (*self.axes, *map(lane, self.lanes))
 
 
 def has_lanes(writer: Writer, places: Sequence[Index]) -> bool:
@@ -51,7 +60,7 @@ def has_lanes(writer: Writer, places: Sequence[Index]) -> bool:
 def rows_of(writer: Writer, places: Sequence[Index], digits: Sequence[Place | None], block: Shape) -> Rows:
     """The rows that places are in.
 
-    Raises UnsupportedOperator where lanes have rows of their own, and no other axis tells these apart.
+    Raises UnsupportedOperator where lanes that have rows of their own count along other axes too.
     """
     read = tuple(axis for axis, place in enumerate(places) if reads_data(place))
     axes = {name for axis in read for name in _axes(writer, places[axis])}
@@ -63,15 +72,34 @@ def rows_of(writer: Writer, places: Sequence[Index], digits: Sequence[Place | No
     looked_up = tuple(sorted((*read, *along)))
     kept = [digits[axis] for axis in range(len(places)) if axis not in looked_up]
     of_lanes = any(_has_lanes(writer, places[axis]) for axis in looked_up)
-    if (of_lanes and not are_apart) or any(place is None for place in kept):
+    if any(place is None for place in kept):
         raise UnsupportedOperator("writes to places that are no digits of its variables")
     numbers = tuple(writer.number(places[axis], block if of_lanes else (), DType.I64) for axis in looked_up)
     whole = tuple(place for place in kept if place is not None)
     found = Rows(looked_up, numbers, whole, others if are_apart else None, read)
+    if of_lanes and not are_apart:
+        own_lanes = {name for axis in looked_up for name in _axes(writer, places[axis]) if name.startswith("lane")}
+        found = _by_lanes(writer, found, sorted(int(name.removeprefix("lane")) for name in own_lanes))
     names = [d.variable for place in found.places for d in place.digits]
     if set(names) & (set(found.axes) | axes) or not _are_different(names):
         raise UnsupportedOperator("writes to rows that instances share, at places that move with the instance")
     return found
+
+
+def _by_lanes(writer: Writer, rows: Rows, own: Sequence[int]) -> Rows:
+    """Rows of which each lane along some axes of a block has one."""
+    return replace(rows, numbers=tuple(along_lanes(writer, n, own) for n in rows.numbers), lanes=tuple(own))
+
+
+def along_lanes(writer: Writer, data: Data, own: Sequence[int]) -> Data:
+    """A block that is the same along all but some of its axes, as one of these alone."""
+    b, outer, position = writer.b, len(data.axes), data.position
+    for axis in reversed(range(len(data.shape))):
+        if axis not in own:
+            position = rb.slice_axis(b, position, outer + axis, 0, 1)
+            kept = [size for n, size in enumerate(b.type(position).shape) if n != outer + axis]
+            position = rb.reshape(b, position, kept)
+    return Data(position, data.axes, tuple(data.shape[axis] for axis in own))
 
 
 def _digits(place: Place | None) -> tuple[Digit, ...]:
@@ -94,20 +122,49 @@ def scattered(
     """The tensor with a block of all instances in some of its rows."""
     b, axes = writer.b, rows.axes
     condition, mask = _of_rows(writer, rows, mask)
-    leading = [Place(0, (Digit(name, writer.axes[name], 1),)) for name in axes]
     left = [size for axis, size in enumerate(shape) if axis not in rows.looked_up]
-    sizes = [*writer.sizes(axes), *left]
-    places = [*leading, *rows.places]
+    places, counts = leading_of(writer, rows)
+    places, sizes = [*places, *rows.places], [*counts, *left]
     updates = views.tensor(value, places, sizes)
     columns = [writer.spread(number, axes) for number in rows.numbers]
     if mask.parts or mask.data is not None or not _are_whole(rows.places, left):
-        before = gather_points(b, tensor, rows.looked_up, [_first(writer, rows, condition, c, axes) for c in columns])
+        before = gather_points(b, tensor, rows.looked_up, [_first(writer, rows, condition, c) for c in columns])
         written = views.tensor(writer.truth(mask), places, sizes)
         updates = b.add(ops.Select(), written, updates, before)
     if condition is not None:  # a row that lies behind the tensor is not written
         behind = rb.splat_like(b, -1, columns[0])
         columns[0] = b.add(ops.Select(), writer.spread(condition, axes), columns[0], behind)
+    known = b.known(columns[0]) if len(columns) == 1 else None
+    if known is not None and isinstance(size := shape[rows.looked_up[0]], int):
+        return _replaced(b, tensor, rows.looked_up[0], known.reshape(-1), updates, known.ndim, size)
     return scatter_points(b, tensor, rows.looked_up, columns, updates, "replace")
+
+
+def leading_of(writer: Writer, rows: Rows) -> tuple[list[Place], list[Dim]]:
+    """The axes that tell rows apart, as places in a tensor of updates, and their sizes."""
+    counts = [*writer.sizes(rows.axes), *(rows.numbers[0].shape if rows.lanes else ())]
+    return [Place(0, (Digit(name, n, 1),)) for name, n in zip(rows.names, counts, strict=True)], counts
+
+
+def _replaced(b: SimplifyingBuilder, tensor: int, axis: int, rows: Array, updates: int, leading: int, size: int) -> int:
+    """A tensor with known rows replaced; those out of bounds are not written."""
+    inside = [int(row) for row in rows if 0 <= row < size]
+    if len(set(inside)) < len(inside):
+        raise UnsupportedOperator("several instances or lanes write to one row, so their order decides")
+    flat = rb.reshape(b, updates, [len(rows), *b.type(updates).shape[leading:]])
+    flat = rb.transpose(b, flat, [*range(1, axis + 1), 0, *range(axis + 1, len(b.type(flat).shape))])
+    source = {int(row): number for number, row in enumerate(rows) if 0 <= row < size}
+    parts: list[int] = []
+    row = 0
+    while row < size:
+        end = row + 1
+        while end < size and (source.get(end) == (None if (at := source.get(row)) is None else at + end - row)):
+            end += 1
+        at = source.get(row)
+        whole, start = (tensor, row) if at is None else (flat, at)
+        parts.append(rb.slice_axis(b, whole, axis, start, start + end - row))
+        row = end
+    return rb.concatenate(b, parts, axis)
 
 
 def marked(
@@ -134,10 +191,9 @@ def accumulated(
     writer: Writer, views: Views, tensor: int, shape: Sequence[Dim], rows: Rows, value: Data, kind: ReductionKind
 ) -> int:
     """The tensor with the elements of all instances folded into those rows; two instances may have one."""
-    leading = [Place(0, (Digit(name, writer.axes[name], 1),)) for name in rows.axes]
+    leading, counts = leading_of(writer, rows)
     left = [size for axis, size in enumerate(shape) if axis not in rows.looked_up]
-    sizes = [*writer.sizes(rows.axes), *left]
-    updates = views.tensor(value, [*leading, *rows.places], sizes, NEUTRAL[kind])
+    updates = views.tensor(value, [*leading, *rows.places], [*counts, *left], NEUTRAL[kind])
     columns = [writer.spread(number, rows.axes) for number in rows.numbers]
     return scatter_points(writer.b, tensor, rows.looked_up, columns, updates, kind)  # pyright: ignore[reportArgumentType]
 
@@ -154,32 +210,43 @@ def accumulated_at_points(
 NEUTRAL: dict[ReductionKind, float] = {"sum": 0.0, "maximum": -math.inf, "minimum": math.inf}
 
 
-def _first(writer: Writer, rows: Rows, condition: Data | None, column: int, axes: tuple[str, ...]) -> int:
+def _first(writer: Writer, rows: Rows, condition: Data | None, column: int) -> int:
     """Where rows are read: the first row in place of those that are not written."""
     if condition is None:
         return column
     zero = rb.splat_like(writer.b, 0, column)
-    return writer.b.add(ops.Select(), writer.spread(condition, axes), column, zero)
+    return writer.b.add(ops.Select(), writer.spread(condition, rows.axes), column, zero)
 
 
 def _of_rows(writer: Writer, rows: Rows, mask: Truth) -> tuple[Data | None, Truth]:
     """What of a mask is the same for a whole row, and the rest of it."""
-    own = tuple(part for part in mask.parts if not _has_lanes(writer, part) and _axes(writer, part) <= set(rows.axes))
-    data = None if mask.data is None else _narrowed(writer, mask.data)
-    is_own = data is not None and not data.shape and set(data.axes) <= set(rows.axes)
+    own = tuple(part for part in mask.parts if _axes(writer, part) <= set(rows.names))
+    data = None if mask.data is None else _narrowed(writer, mask.data, rows.lanes)
+    is_own = data is not None and set(data.axes) <= set(rows.axes)
     rest = replace(mask, parts=tuple(p for p in mask.parts if p not in own), data=None if is_own else mask.data)
     if not own and not is_own:
         return None, rest
-    return writer.truth(Truth(own, (), data if is_own else None)), rest
+    joined = None if not own else along_lanes(writer, writer.truth(Truth(own, mask.shape)), rows.lanes)
+    if not is_own or data is None:
+        return joined, rest
+    return data if joined is None else writer.apply(ops.And(), joined, data), rest
 
 
-def _narrowed(writer: Writer, data: Data) -> Data:
-    """A condition of a block as one of no axes, where a broadcast gave it these."""
-    node = writer.b.node(data.position)
-    outer = tuple(range(len(data.axes)))
-    if data.shape and isinstance(node.op, ops.BroadcastInDim) and node.op.dimensions == outer:
-        return Data(node.operands[0], data.axes, ())
-    return data
+def _narrowed(writer: Writer, data: Data, own: Sequence[int]) -> Data | None:
+    """A condition of a block as one of some of its lanes alone, where a broadcast gave it the others."""
+    if len(own) == len(data.shape):
+        return data
+    return along_lanes(writer, data, own) if set(_moving(writer, data)) <= set(own) else None
+
+
+def _moving(writer: Writer, data: Data) -> list[int]:
+    """The axes of a block along which its elements may differ: not those that a broadcast gave it."""
+    node, outer = writer.b.node(data.position), len(data.axes)
+    sizes: dict[int, Dim] = dict(enumerate(writer.b.type(data.position).shape))
+    if isinstance(node.op, ops.BroadcastInDim):
+        inner = writer.b.type(node.operands[0]).shape
+        sizes = dict(zip(node.op.dimensions, inner, strict=True))
+    return [axis - outer for axis, size in sizes.items() if axis >= outer and size != 1]
 
 
 def _axes(writer: Writer, index: Index) -> set[str]:
@@ -188,7 +255,7 @@ def _axes(writer: Writer, index: Index) -> set[str]:
     for name in variables(index):
         if name.startswith(DATA):
             data = writer.read(name)
-            found |= {*data.axes, *(lane(k) for k, size in enumerate(data.shape) if size != 1)}
+            found |= {*data.axes, *map(lane, _moving(writer, data))}
         else:
             found.add(name)
     return found
@@ -205,4 +272,4 @@ def _are_whole(places: Sequence[Place], sizes: Sequence[Dim]) -> bool:
 def names_of(rows: Rows) -> Mapping[str, None]:
     """All variables that tell elements apart."""
     places = (*rows.places, *(rows.others or ()))
-    return dict.fromkeys([*rows.axes, *(d.variable for place in places for d in place.digits)])
+    return dict.fromkeys([*rows.names, *(d.variable for place in places for d in place.digits)])

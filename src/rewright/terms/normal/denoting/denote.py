@@ -541,7 +541,7 @@ class _Reader:
         return DType.BOOL if isinstance(constant, bool) else DType.F64 if isinstance(constant, float) else DType.I64
 
 
-_MOST_CASES = 16
+_MOST_CASES = 64
 """Longer tables are uninterpreted functions: two are equal where all of their elements are."""
 
 
