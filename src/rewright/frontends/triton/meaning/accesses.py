@@ -6,7 +6,7 @@ lies outside of the tensor is filled in, and has to be masked. A store is the wa
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from rewright import ops
@@ -173,14 +173,30 @@ class Accesses:
         self, address: Address, name: str, mask: Truth, reached: Truth, active: Sequence[Index], other: Data | None
     ) -> Data:
         """What lies at one of two places, by which of them is chosen."""
-        choice = self._w.choices[name]
-        (part,) = choice.parts
+        (part,) = self._w.choices[name].parts
+        dtype = self._w.b.type(self.memories[address.argument].position).dtype
         found: list[Data] = []
-        for index, own in ((choice.no, part * -1 - 1), (choice.yes, part)):
-            place = replace(address, index=substitute(address.index, {name: index}))
-            where, there = (replace(condition, parts=(*condition.parts, own)) for condition in (mask, reached))
-            found.append(self.load(place, where, there, active, other))
+        for place, where, there in self._ways(address, name, active, mask, reached):
+            if where is None or there is None:
+                found.append(self._w.unspecified((), address.shape, dtype) if other is None else other)
+            else:
+                found.append(self.load(place, where, there, active, other))
         return self._w.select(self._w.truth(Truth((part,), address.shape)), found[1], found[0])
+
+    def _ways(
+        self, address: Address, name: str, active: Sequence[Index], *masks: Truth
+    ) -> Iterator[tuple[Address, Truth | None, Truth | None]]:
+        """Both places that may be chosen, and under which masks that is so; None for one that never holds."""
+        choice, sizes = self._w.choices[name], self._variables(address.shape)
+        (part,) = choice.parts
+        for index, own in ((choice.no, part * -1 - 1), (choice.yes, part)):
+            values = {name: index}
+            found: list[Truth | None] = []
+            for mask in masks:
+                parts = (*(substitute(p, values) for p in mask.parts), own)
+                never = any(self._ranges.implies(sizes, active, p * -1 - 1) for p in parts)
+                found.append(None if never else replace(mask, parts=parts))
+            yield replace(address, index=substitute(address.index, values)), found[0], found[-1]
 
     def known(self, address: Address, mask: Truth, active: Sequence[Index]) -> Index | None:
         """What lies at some places, where that is a table of integers that grow evenly; None elsewhere."""
@@ -332,6 +348,12 @@ class Accesses:
         sizes = self._variables(address.shape)
         given = (*active, *mask.parts)
         address = self._settled(address, given, sizes)
+        choice = self._open_choice(address.index)
+        if choice is not None:
+            for place, where, _ in self._ways(address, choice, active, mask):
+                if where is not None:
+                    self.store(place, value, where, active)
+            return
         shape, places = self._places(memory, address, given, sizes)
         memory.stores.append(self._access(places, given, sizes, shape))
         digits = [self._digits(self._of_first_lanes(place, sizes, given), sizes, given) for place in places]

@@ -9,10 +9,12 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from rewright.frontends.triton.meaning.enumerated import meeting
 from rewright.frontends.triton.meaning.indices import DATA, STEP, reads_data, substitute, variables
 from rewright.frontends.triton.meaning.memory import Access, Memory
 from rewright.frontends.triton.meaning.places import digits_of
 from rewright.frontends.triton.meaning.safety import Ranges
+from rewright.frontends.triton.meaning.writer import Writer
 from rewright.ir.dims import Dim
 from rewright.ir.errors import UnsupportedOperator
 from rewright.terms.index import Index, Variable, variable
@@ -21,7 +23,7 @@ _OTHER = "other_"
 """Stands before the variables of the second of two accesses."""
 
 
-def refuse_races(ranges: Ranges, memories: Iterable[Memory]) -> list[str]:
+def refuse_races(writer: Writer, ranges: Ranges, memories: Iterable[Memory]) -> list[str]:
     """What has to be taken for granted of the order in which one instance reads and writes.
 
     Raises UnsupportedOperator with the line of a store that may race with an access of another instance.
@@ -34,8 +36,12 @@ def refuse_races(ranges: Ranges, memories: Iterable[Memory]) -> list[str]:
                     continue  # in any order they leave the same
                 if _is_own(access, store) or _are_apart(ranges, access, store):
                     continue
+                met = meeting(writer, access, store)
+                if met == "never":
+                    continue
                 lines = f"{access.span.line} and {store.span.line}"
-                if access.instance != store.instance or not _are_of_one_instance(ranges, access, store):
+                is_alike = access.instance == store.instance and _are_of_one_instance(ranges, access, store)
+                if met == "unknown" and not is_alike:
                     raise UnsupportedOperator(
                         f"it is not shown that the elements of {memory.name} that lines {lines} touch are not those of "
                         f"other instances (kernel, line {store.span.line} of {store.span.file})"
