@@ -87,11 +87,26 @@ def interpreted(*, zeros: bool = False) -> Generator[None]:
         return patched(visible)
 
     interpreter._patch_lang = patch
+    truncated = interpreter._convert_float
+
+    def converted(data: Any, source: Any, target: Any, mode: Any) -> Any:
+        towards_zero = mode is not None and mode == interpreter._ir.ROUNDING_MODE.RTZ
+        if not str(target) == "bf16" or str(source) not in ("fp32", "fp64") or towards_zero:
+            return truncated(data, source, target, mode)
+        return _nearest(data)
+
+    interpreter._convert_float = converted
     try:
         with compiled_conditions(), replaced_runs([(jit, run), *((cls, run_tuned) for cls in tuners(tuner))]):
             yield
     finally:
-        jit.__call__, interpreter._patch_lang = before, patched
+        jit.__call__, interpreter._patch_lang, interpreter._convert_float = before, patched, truncated
+
+
+def _nearest(data: Any) -> Any:
+    """The bits of floats in 16 bits that are nearest, as compilers have them; the interpreter cuts off the others."""
+    floats = torch.from_numpy(np.ascontiguousarray(data)).to(torch.bfloat16)
+    return floats.view(torch.int16).numpy().view(np.uint16).reshape(data.shape)
 
 
 def _memory(value: Any) -> Any:

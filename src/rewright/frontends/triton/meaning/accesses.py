@@ -189,8 +189,9 @@ class Accesses:
         """Both places that may be chosen, and under which masks that is so; None for one that never holds."""
         choice, sizes = self._w.choices[name], self._variables(address.shape)
         (part,) = choice.parts
+        alike = [other for other, its in self._w.choices.items() if its == choice]
         for index, own in ((choice.no, part * -1 - 1), (choice.yes, part)):
-            values = {name: index}
+            values = dict.fromkeys(alike, index)
             found: list[Truth | None] = []
             for mask in masks:
                 parts = (*(substitute(p, values) for p in mask.parts), own)

@@ -9,6 +9,7 @@ from typing import Literal
 import numpy as np
 
 from rewright.frontends.triton.meaning.indices import DATA, STEP, Numbers, evaluated, lane, variables
+from rewright.frontends.triton.meaning.instances import INSTANCE, Instances
 from rewright.frontends.triton.meaning.memory import Access
 from rewright.frontends.triton.meaning.writer import Writer
 from rewright.terms.index import Index
@@ -17,15 +18,17 @@ _MOST = 1 << 20
 """Lanes of all instances of an access that are counted."""
 
 
-def meeting(writer: Writer, first: Access, second: Access) -> Literal["never", "in one instance", "unknown"]:
+def meeting(
+    writer: Writer, instances: Instances, first: Access, second: Access
+) -> Literal["never", "in one instance", "unknown"]:
     """Whether two accesses touch the same elements, and whether one iteration of one instance alone does."""
     if not first.places or first.shape != second.shape:
         return "unknown"
-    own = [{name for name, _ in access.sizes if not name.startswith("lane")} for access in (first, second)]
+    own = [{n for n, _ in access.sizes if not n.startswith(("lane", INSTANCE))} for access in (first, second)]
     names = own[0] & own[1]
     if any(not name.startswith(STEP) for name in own[0] ^ own[1]):
         return "unknown"
-    one, other = (_touched(writer, access, sorted(names)) for access in (first, second))
+    one, other = (_touched(writer, instances, access, sorted(names)) for access in (first, second))
     if one is None or other is None:
         return "unknown"
     both = np.isin(one[:, 0], other[:, 0]), np.isin(other[:, 0], one[:, 0])
@@ -35,24 +38,31 @@ def meeting(writer: Writer, first: Access, second: Access) -> Literal["never", "
     return "in one instance" if len(np.unique(rows[:, 0])) == len(rows) else "unknown"
 
 
-def _touched(writer: Writer, access: Access, names: Sequence[str]) -> Numbers | None:
+def _touched(writer: Writer, instances: Instances, access: Access, names: Sequence[str]) -> Numbers | None:
     """For each lane that a mask lets through its element of memory, its instance and its iteration.
 
-    A mask that is data is taken to let all through. None where anything is no number.
+    A mask that is data, or of which a part is no number, is taken to let all through. None where a place is no number.
     """
-    sizes = {name: size for name, size in access.sizes if isinstance(size, int)}
+    own = [(name, size) for name, size in access.sizes if not name.startswith(INSTANCE)]
+    sizes = {name: size for name, size in own if isinstance(size, int)}
     shape = [size for size in access.shape if isinstance(size, int)]
-    if len(sizes) < len(access.sizes) or len(shape) < len(access.shape) or prod(sizes.values()) > _MOST:
+    if len(sizes) < len(own) or len(shape) < len(access.shape) or prod(sizes.values()) > _MOST:
         return None
     counts = list(sizes.values())
     tables = dict(zip(sizes, np.indices(counts, dtype=np.int64), strict=True)) or {"": np.zeros((), np.int64)}
+    for name in (name for name, _ in access.sizes if name.startswith(INSTANCE)):
+        numbers = instances.table(name)
+        if numbers is None or any(
+            n > 1 and a not in tables for a, n in zip(instances.names, numbers.shape, strict=True)
+        ):
+            return None
+        tables[name] = numbers[tuple(tables.get(axis, np.int64(0)) for axis in instances.names)]
     for name in {n for part in (*access.places, *access.mask) for n in variables(part) if n.startswith(DATA)}:
         numbers = _looked_up(writer, name, tables)
-        if numbers is None:
-            return None
-        tables[name] = numbers
-    places, mask = _all(access.places, tables), _all(access.mask, tables)
-    if places is None or mask is None:
+        if numbers is not None:
+            tables[name] = numbers
+    places, mask = _known(access.places, tables), _known(access.mask, tables)
+    if len(places) < len(access.places):
         return None
     holds = np.logical_and.reduce([np.ones(counts, bool), *(part >= 0 for part in mask)])
     element = np.zeros(counts, np.int64)
@@ -64,10 +74,10 @@ def _touched(writer: Writer, access: Access, names: Sequence[str]) -> Numbers | 
     return np.stack(columns, 1)
 
 
-def _all(parts: Sequence[Index], tables: Mapping[str, Numbers]) -> list[Numbers] | None:
+def _known(parts: Sequence[Index], tables: Mapping[str, Numbers]) -> list[Numbers]:
+    """Those of some indices that are numbers."""
     found = [evaluated(part, tables) for part in parts]
-    known = [numbers for numbers in found if numbers is not None]
-    return known if len(known) == len(found) else None
+    return [numbers for numbers in found if numbers is not None]
 
 
 def _looked_up(writer: Writer, name: str, tables: Mapping[str, Numbers]) -> Numbers | None:

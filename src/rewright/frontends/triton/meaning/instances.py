@@ -44,6 +44,11 @@ class Instances:
         """What an index is in all instances; None where it is made of anything else."""
         return evaluated(index, self._tables) if self._start() else None
 
+    def table(self, name: str) -> Numbers | None:
+        """What a variable is in each instance, along the axes of the grid; None where sizes are symbols."""
+        sizes = [size for size in self._grid if isinstance(size, int)]
+        return self._tables[name].reshape(sizes) if self._start() and name in self._tables else None
+
     def named(self, values: Numbers) -> tuple[Index, str, int]:
         """Numbers as a variable from zero on, its name and how far it counts, and what has to be added to it."""
         low = int(values.min())

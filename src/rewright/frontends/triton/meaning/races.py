@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from rewright.frontends.triton.meaning.enumerated import meeting
 from rewright.frontends.triton.meaning.indices import DATA, STEP, reads_data, substitute, variables
+from rewright.frontends.triton.meaning.instances import Instances
 from rewright.frontends.triton.meaning.memory import Access, Memory
 from rewright.frontends.triton.meaning.places import digits_of
 from rewright.frontends.triton.meaning.safety import Ranges
@@ -23,7 +24,7 @@ _OTHER = "other_"
 """Stands before the variables of the second of two accesses."""
 
 
-def refuse_races(writer: Writer, ranges: Ranges, memories: Iterable[Memory]) -> list[str]:
+def refuse_races(writer: Writer, instances: Instances, ranges: Ranges, memories: Iterable[Memory]) -> list[str]:
     """What has to be taken for granted of the order in which one instance reads and writes.
 
     Raises UnsupportedOperator with the line of a store that may race with an access of another instance.
@@ -36,7 +37,7 @@ def refuse_races(writer: Writer, ranges: Ranges, memories: Iterable[Memory]) -> 
                     continue  # in any order they leave the same
                 if _is_own(access, store) or _are_apart(ranges, access, store):
                     continue
-                met = meeting(writer, access, store)
+                met = meeting(writer, instances, access, store)
                 if met == "never":
                     continue
                 lines = f"{access.span.line} and {store.span.line}"

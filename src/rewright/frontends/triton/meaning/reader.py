@@ -304,9 +304,8 @@ def _read(reader: Reader, arguments: Mapping[str, Argument], apart: Sequence[str
     accesses = [a for memory in reader.memories.values() for a in (*memory.loads, *memory.stores)]
     reader.instances.refuse_others(index for access in accesses for index in (*access.places, *access.mask))
     refuse_changed(reader)
-    found = refuse_races(
-        reader.writer, reader.ranges, {id(memory): memory for memory in reader.memories.values()}.values()
-    )
+    memories = {id(memory): memory for memory in reader.memories.values()}.values()
+    found = refuse_races(reader.writer, reader.instances, reader.ranges, memories)
     reader.assumptions |= dict.fromkeys(found)
     reader.assumptions |= reader.access.notes
     if reader.unfit:
