@@ -34,17 +34,11 @@ def vllm(name: str) -> Any:
     return importlib.import_module(f"vllm.{name}")
 
 
-PARTS = (
-    *("maps", "attention", "caches", "linear", "sampling", "experts", "quantised", "states"),
-    *("batches", "logits", "shards", "speculation", "verification", "speculators", "drafting", "tables", "sparse"),
-    *("steps", "lora"),
-    *("invariant", "mixtures", "routes", "ragged", "rounding", "paged", "prefill", "unified"),
-    *("models_norms", "models_streams"),
-    *("chunks", "recurrences", "gates", "scans", "kda", "lightning", "windows"),
-)
+FOLDERS = ("layers", "attention", "recurrent", "serving", "experts")
 
 
 def rows() -> Iterator[Row]:
     """The functions, in order."""
-    for part in PARTS:
-        yield from importlib.import_module(f"bench.kernel.vllm.{part}").rows()
+    for folder in FOLDERS:
+        for part in importlib.import_module(f"bench.kernel.vllm.{folder}").PARTS:
+            yield from importlib.import_module(f"bench.kernel.vllm.{folder}.{part}").rows()

@@ -91,7 +91,7 @@ def interpreted(*, zeros: bool = False) -> Generator[None]:
 
     def converted(data: Any, source: Any, target: Any, mode: Any) -> Any:
         towards_zero = mode is not None and mode == interpreter._ir.ROUNDING_MODE.RTZ
-        if not str(target) == "bf16" or str(source) not in ("fp32", "fp64") or towards_zero:
+        if str(target) != "bf16" or str(source) not in ("fp32", "fp64") or towards_zero:
             return truncated(data, source, target, mode)
         return _nearest(data)
 
@@ -105,7 +105,7 @@ def interpreted(*, zeros: bool = False) -> Generator[None]:
 
 def _nearest(data: Any) -> Any:
     """The bits of floats in 16 bits that are nearest, as compilers have them; the interpreter cuts off the others."""
-    floats = torch.from_numpy(np.ascontiguousarray(data)).to(torch.bfloat16)
+    floats = torch.as_tensor(np.ascontiguousarray(data)).to(torch.bfloat16)
     return floats.view(torch.int16).numpy().view(np.uint16).reshape(data.shape)
 
 

@@ -10,7 +10,7 @@ import torch.nn.functional as F
 
 from bench.kernel.rows import Row, Tensor, normal
 from bench.kernel.vllm import vllm
-from bench.kernel.vllm.alone import alone
+from bench.kernel.vllm.layers.alone import alone
 
 EPS = 1e-6
 

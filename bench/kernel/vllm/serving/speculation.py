@@ -12,7 +12,7 @@ import torch.nn.functional as F
 
 from bench.kernel.rows import Row, Tensor, normal
 from bench.kernel.vllm import vllm
-from bench.kernel.vllm.batches import numbers, whole
+from bench.kernel.vllm.serving.batches import numbers, whole
 
 ENDS = torch.tensor([2, 3, 6], dtype=torch.int32)
 COUNTS = torch.tensor([2, 1, 3])

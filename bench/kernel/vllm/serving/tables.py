@@ -9,7 +9,7 @@ import torch.nn.functional as F
 
 from bench.kernel.rows import Row, Tensor, normal
 from bench.kernel.vllm import vllm
-from bench.kernel.vllm.batches import OWNER, STARTS, WITHIN, numbers, whole
+from bench.kernel.vllm.serving.batches import OWNER, STARTS, WITHIN, numbers, whole
 
 OPS, MLA = "v1.attention.ops", "v1.attention.backends.mla"
 

@@ -12,7 +12,7 @@ import torch.nn.functional as F
 
 from bench.kernel.rows import Row, Tensor, normal
 from bench.kernel.vllm import vllm
-from bench.kernel.vllm.batches import LOGITS, OWNERS, PLACES, numbers, whole
+from bench.kernel.vllm.serving.batches import LOGITS, OWNERS, PLACES, numbers, whole
 
 UTILS = "v1.worker.gpu.spec_decode.rejection_sampler_utils"
 STATES = torch.tensor([4, 0, 2])

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 
 from bench.kernel.rows import Row, Tensor, normal
 from bench.kernel.vllm import vllm
-from bench.kernel.vllm.recurrences import delta_attention, step
+from bench.kernel.vllm.recurrent.recurrences import delta_attention, step
 
 KIMI = "models.kimi_k3.nvidia.ops.third_party.kda"
 BATCH, LENGTH, CHUNK, HEADS, KEYS, VALUES = 2, 40, 32, 2, 24, 40

@@ -8,7 +8,7 @@ import torch
 
 from bench.kernel.rows import Row, Tensor, normal
 from bench.kernel.vllm import vllm
-from bench.kernel.vllm.batches import whole
+from bench.kernel.vllm.serving.batches import whole
 
 OPS = "lora.ops.triton_ops"
 USED = torch.tensor([0, 0, 0, 1, 1, 1, 1])

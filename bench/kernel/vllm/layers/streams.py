@@ -10,7 +10,7 @@ import torch.nn.functional as F
 
 from bench.kernel.rows import Row, Tensor, normal
 from bench.kernel.vllm import vllm
-from bench.kernel.vllm.models_norms import EPS, _rms
+from bench.kernel.vllm.layers.norms import EPS, _rms
 
 
 def rows() -> Iterator[Row]:

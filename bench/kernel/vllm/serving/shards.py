@@ -9,7 +9,7 @@ import torch.nn.functional as F
 
 from bench.kernel.rows import Row, Tensor, normal
 from bench.kernel.vllm import vllm
-from bench.kernel.vllm.batches import numbers, whole
+from bench.kernel.vllm.serving.batches import numbers, whole
 
 SAMPLE = "v1.worker.gpu.sample"
 

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 
 from bench.kernel.rows import Row, Tensor, normal
 from bench.kernel.vllm import vllm
-from bench.kernel.vllm.batches import STARTS, numbers, whole
+from bench.kernel.vllm.serving.batches import STARTS, numbers, whole
 
 STATES = "v1.worker.gpu.model_states"
 

@@ -10,7 +10,7 @@ import torch.nn.functional as F
 
 from bench.kernel.rows import Row, Tensor, normal
 from bench.kernel.vllm import vllm
-from bench.kernel.vllm.recurrences import step
+from bench.kernel.vllm.recurrent.recurrences import step
 
 BATCH, HEADS, GROUPS, WIDTH, STATE, WINDOW = 3, 4, 2, 24, 20, 8
 COUNTS = (2, 0, 5)

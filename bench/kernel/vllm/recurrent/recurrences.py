@@ -24,17 +24,8 @@ def rows() -> Iterator[Row]:
 
 
 def delta_attention() -> Any:
-    """vLLM's Kimi delta attention.
-
-    It registers an operator of the same name as ``fused_norm_gate`` does, and the second of the two that is imported
-    fails. So the name is taken back before.
-    """
-    registry = vllm("model_executor.custom_op").op_registry
-    before = registry.pop("fused_rms_norm_gated", None)
-    found = vllm(f"{OPS}.kda")
-    if before is not None:
-        registry["fused_rms_norm_gated"] = before
-    return found
+    """vLLM's Kimi delta attention."""
+    return vllm(f"{OPS}.kda")
 
 
 def _unit(x: Tensor) -> Tensor:

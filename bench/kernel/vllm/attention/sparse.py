@@ -8,7 +8,7 @@ import torch
 
 from bench.kernel.rows import Row, Tensor
 from bench.kernel.vllm import vllm
-from bench.kernel.vllm.batches import OWNER, STARTS, WITHIN, numbers, whole
+from bench.kernel.vllm.serving.batches import OWNER, STARTS, WITHIN, numbers, whole
 
 MLA = "v1.attention.backends.mla"
 

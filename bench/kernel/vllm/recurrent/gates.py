@@ -10,7 +10,7 @@ import torch.nn.functional as F
 
 from bench.kernel.rows import Row, Tensor, normal
 from bench.kernel.vllm import vllm
-from bench.kernel.vllm.recurrences import delta_attention
+from bench.kernel.vllm.recurrent.recurrences import delta_attention
 
 FLA, MAMBA = "third_party.flash_linear_attention.ops", "model_executor.layers.mamba.ops"
 KIMI = "models.kimi_k3.nvidia.ops.third_party.kda"

@@ -12,7 +12,7 @@ import torch.nn.functional as F
 
 from bench.kernel.rows import Row, Tensor, normal
 from bench.kernel.vllm import vllm
-from bench.kernel.vllm.batches import OWNER, STARTS, WITHIN, numbers, whole
+from bench.kernel.vllm.serving.batches import OWNER, STARTS, WITHIN, numbers, whole
 
 DECODE = "v1.worker.gpu.spec_decode"
 STATES = torch.tensor([4, 0, 2])

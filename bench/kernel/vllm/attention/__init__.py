@@ -1,0 +1,3 @@
+"""vLLM's attention, caches and what is looked up in them."""
+
+PARTS = ("attention", "caches", "prefill", "unified", "paged", "sparse")

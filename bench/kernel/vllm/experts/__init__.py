@@ -1,0 +1,3 @@
+"""vLLM's mixtures of experts."""
+
+PARTS = ("sums", "mixtures", "routes")

@@ -1,0 +1,3 @@
+"""vLLM's norms, activations, rotations, quantised numbers and products."""
+
+PARTS = ("maps", "quantised", "rounding", "ragged", "invariant", "norms", "streams")
