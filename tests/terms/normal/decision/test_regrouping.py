@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from rewright.rules import Tensor, floats, maximum, natural, rsqrt, rule, size
+from rewright.rules import Tensor, exp, floats, log, maximum, natural, rsqrt, rule, size
 from rewright.rules.verdict import judge
 
 INFINITY = float("inf")
 m, n = size("m"), size("n")
 X, Y = floats("X", 2 * n), floats("Y", 2 * n)
 V, s, t = floats("V", n), natural("s"), natural("t")
+W = floats("W", m, n + 1)
 Z, M = floats("Z", 3 * n), floats("M", m, 2 * n)
 
 
@@ -33,6 +34,10 @@ SAME: dict[str, tuple[Tensor, Tensor]] = {
         rsqrt((every(X, 2, 0) * every(X, 2, 0)).sum(0) + (every(X, 2, 1) * every(X, 2, 1)).sum(0) + 1.0),
         rsqrt((X * X).sum(0) + 1.0),
     ),
+    "the last term under a logarithm": (
+        log(exp(W.slice((0, 0), (m, n))).sum(1) + exp(W.slice((0, n), (m, n + 1))).sum(1)).sum(0),
+        log(exp(W).sum(1)).sum(0),
+    ),
     "a maximum of what stands between": (V.pad(-INFINITY, s, t, 1).max(0), V.max(0)),
     "of what stands apart": (V.pad(-INFINITY, s, 0, t).max(0), V.max(0)),
     "a maximum": (maximum(every(X, 2, 0).max(0), every(X, 2, 1).max(0)), X.max(0)),
@@ -43,6 +48,10 @@ DIFFERENT: dict[str, tuple[Tensor, Tensor]] = {
     "crossed": (
         (every(X, 2, 0) * every(Y, 2, 1)).sum(0) + (every(X, 2, 1) * every(Y, 2, 0)).sum(0),
         (X * Y).sum(0),
+    ),
+    "the last term twice": (
+        log(exp(W).sum(1) + exp(W.slice((0, n), (m, n + 1))).sum(1)).sum(0),
+        log(exp(W).sum(1)).sum(0),
     ),
     "a maximum with zeros between": (V.pad(0.0, 0, 0, 1).max(0), V.max(0)),
     "a maximum without its last": (V.pad(-INFINITY, 0, -1, 1).max(0), V.max(0)),
