@@ -6,11 +6,12 @@ lies outside of the tensor is filled in, and has to be masked. A store is the wa
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from rewright import ops
-from rewright.frontends.triton.meaning.indices import DATA, lane, lanes, reads_data, rejoined, substitute, variables
+from rewright.frontends.triton.meaning.chosen import open_choice, settled, ways
+from rewright.frontends.triton.meaning.indices import DATA, lane, lanes, reads_data, substitute, variables
 from rewright.frontends.triton.meaning.instances import INSTANCE
 from rewright.frontends.triton.meaning.memory import Access, Memory
 from rewright.frontends.triton.meaning.parts import Parts, parts_of
@@ -93,8 +94,8 @@ class Accesses:
         memory = self.memories[address.argument]
         sizes = self._variables(address.shape)
         given = (*active, *mask.parts)
-        address = self._settled(address, given, sizes)
-        choice = self._open_choice(address.index)
+        address = settled(self._w, self._ranges, address, given, sizes)
+        choice = open_choice(self._w, address.index)
         if choice is not None:
             return self._load_chosen(address, choice, mask, reached, active, other)
         shape, places = self._places(memory, address, given, sizes)
@@ -147,28 +148,6 @@ class Accesses:
         default = self._w.unspecified(found.axes, block, self._w.dtype(found)) if other is None else other
         return self._w.select(self._w.truth(mask), found, default)
 
-    def _settled(self, address: Address, given: Sequence[Index], sizes: Mapping[str, Dim]) -> Address:
-        """The address with choices made that are decided wherever it is used."""
-        index = rejoined(address.index)
-        while True:
-            for name in [name for name in variables(index) if name in self._w.choices]:
-                choice = self._w.choices[name]
-                if self._ranges.holds(sizes, given, choice.parts):
-                    index = substitute(index, {name: choice.yes})
-                elif any(self._ranges.implies(sizes, given, part * -1 - 1) for part in choice.parts):
-                    index = substitute(index, {name: choice.no})
-                else:
-                    continue
-                break
-            else:
-                return replace(address, index=index)
-
-    def _open_choice(self, index: Index) -> str | None:
-        """A choice by one condition that an index depends on, and no other data beside."""
-        names = [name for name in variables(index) if name.startswith(DATA)]
-        is_simple = all(name in self._w.choices and len(self._w.choices[name].parts) == 1 for name in names)
-        return names[0] if names and is_simple else None
-
     def _load_chosen(
         self, address: Address, name: str, mask: Truth, reached: Truth, active: Sequence[Index], other: Data | None
     ) -> Data:
@@ -176,28 +155,12 @@ class Accesses:
         (part,) = self._w.choices[name].parts
         dtype = self._w.b.type(self.memories[address.argument].position).dtype
         found: list[Data] = []
-        for place, where, there in self._ways(address, name, active, mask, reached):
+        for place, where, there in ways(self._w, self._ranges, address, name, active, (mask, reached)):
             if where is None or there is None:
                 found.append(self._w.unspecified((), address.shape, dtype) if other is None else other)
             else:
                 found.append(self.load(place, where, there, active, other))
         return self._w.select(self._w.truth(Truth((part,), address.shape)), found[1], found[0])
-
-    def _ways(
-        self, address: Address, name: str, active: Sequence[Index], *masks: Truth
-    ) -> Iterator[tuple[Address, Truth | None, Truth | None]]:
-        """Both places that may be chosen, and under which masks that is so; None for one that never holds."""
-        choice, sizes = self._w.choices[name], self._variables(address.shape)
-        (part,) = choice.parts
-        alike = [other for other, its in self._w.choices.items() if its == choice]
-        for index, own in ((choice.no, part * -1 - 1), (choice.yes, part)):
-            values = dict.fromkeys(alike, index)
-            found: list[Truth | None] = []
-            for mask in masks:
-                parts = (*(substitute(p, values) for p in mask.parts), own)
-                never = any(self._ranges.implies(sizes, active, p * -1 - 1) for p in parts)
-                found.append(None if never else replace(mask, parts=parts))
-            yield replace(address, index=substitute(address.index, values)), found[0], found[-1]
 
     def known(self, address: Address, mask: Truth, active: Sequence[Index]) -> Index | None:
         """What lies at some places, where that is a table of integers that grow evenly; None elsewhere."""
@@ -348,10 +311,10 @@ class Accesses:
             raise UnsupportedOperator(f"writes to {memory.name}, of which several elements lie at one place of memory")
         sizes = self._variables(address.shape)
         given = (*active, *mask.parts)
-        address = self._settled(address, given, sizes)
-        choice = self._open_choice(address.index)
+        address = settled(self._w, self._ranges, address, given, sizes)
+        choice = open_choice(self._w, address.index)
         if choice is not None:
-            for place, where, _ in self._ways(address, choice, active, mask):
+            for place, where, _ in ways(self._w, self._ranges, address, choice, active, (mask,)):
                 if where is not None:
                     self.store(place, value, where, active)
             return
@@ -441,7 +404,7 @@ class Accesses:
             raise UnsupportedOperator(f"writes to {memory.name}, of which several elements lie at one place of memory")
         sizes = self._variables(address.shape)
         given = (*active, *mask.parts)
-        address = self._settled(address, given, sizes)
+        address = settled(self._w, self._ranges, address, given, sizes)
         shape, places = self._places(memory, address, given, sizes)
         memory.stores.append(self._access(places, given, sizes, shape, kind))
         found = [self._digits(place, sizes, given) for place in places]
