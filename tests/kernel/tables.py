@@ -135,3 +135,11 @@ def steps_kernel(x, out, COUNT: tl.constexpr):
 @triton.jit
 def addressed_kernel(addresses, out):
     tl.store(out, tl.load(tl.load(addresses).to(tl.pointer_type(tl.float32))))
+
+
+@triton.jit
+def overwrite_kernel(x, y, out, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    left, right = tl.load(x + i), tl.load(y + i)
+    tl.store(out + i, left + right)
+    tl.store(x + i, right)

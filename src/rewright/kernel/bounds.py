@@ -96,7 +96,7 @@ def _tables(graph: Graph, position: int) -> Iterator[tuple[str, int]]:
 def _held(graph: Graph, position: int) -> Iterator[str]:
     """Inputs whose elements a node holds as they are."""
     node = graph.nodes[position]
-    if isinstance(node.op, Input):
+    if isinstance(node.op, Input) and node.type.dtype.is_integer:
         yield node.op.label
     held = {View: (0,), Convert: (0,), Gather: (0,), Select: (1, 2), Pad: (0,)}
     for kind, operands in held.items():

@@ -32,7 +32,7 @@ from rewright.kernel.comparing import compared
 from rewright.kernel.constants import with_rounded_constants
 from rewright.kernel.parameters import parameters_of, renamed, with_names, with_one_signature
 from rewright.kernel.running import Run, draws, run_beside
-from rewright.ops import Compare, CustomCall, Input, IsFinite, Sort, TopK, splat
+from rewright.ops import Compare, CustomCall, IsFinite, Sort, TopK, splat
 from rewright.packages import missing
 from rewright.refine.verdict import Counterexample, Evidence, Finding
 
@@ -211,13 +211,14 @@ class _Case:
         right, why = _read(read, self.args, self.kwargs, renamed(self.sizes, parameters, others), guards=guards)
         if right is None:
             return _without_proof(run, why)
+        kept = _unchanged(right)  # by the launcher's own names
         right = with_names(right, dict(zip(others, parameters, strict=False)))
         verdict = _in_words(compared(left, right, self.budget, self.explain))
         verdict = replace(verdict, assumptions=(*verdict.assumptions, *self.assumptions))
         if verdict.status == "proved" and run is not None and alone is not None and alone.outcome == "agrees":
             found = _without_proof(replace(run, text=f"in a later call {run.text}: it keeps what it gave before"), "")
             return replace(found, graphs=(left, right))
-        return replace(_judge(verdict, run, left, right), graphs=(left, right))
+        return replace(_judge(verdict, run, left, right, kept), graphs=(left, right))
 
 
 def _reads_undefined(graphs: tuple[Graph, Graph] | None) -> bool:
@@ -368,17 +369,17 @@ def _seen(run: Run) -> str:
     return f"the kernel was not run: {run.text}"
 
 
-def _is_unchanged(graph: Graph, name: str) -> bool:
-    """Whether what is written to an argument is what was there."""
-    op = graph.nodes[graph.outputs[f"updated:{name}"]].op if f"updated:{name}" in graph.outputs else None
-    return isinstance(op, Input) and op.label == name
+def _unchanged(graph: Graph) -> frozenset[str]:
+    """The outputs that are arguments after a kernel wrote to them, and are what was there before."""
+    same = {f"updated:{name}": position for name, position in graph.inputs.items()}
+    return frozenset(name for name, position in graph.outputs.items() if same.get(name) == position)
 
 
-def _judge(verdict: Equivalence, run: Run | None, left: Graph, right: Graph) -> KernelVerdict:
+def _judge(verdict: Equivalence, run: Run | None, left: Graph, right: Graph, kept: frozenset[str]) -> KernelVerdict:
     """The verdict of the proof, with what a run says of the reading that it is about."""
     found = KernelVerdict(**{name: getattr(verdict, name) for name in Equivalence.__dataclass_fields__})
-    written = [name.removeprefix("updated:") for name in right.outputs if name not in left.outputs]
-    written = [name for name in written if not _is_unchanged(right, name)]
+    others = (name for name in right.outputs if name not in left.outputs and name not in kept)
+    written = [name.removeprefix("updated:") for name in others]
     if verdict.status == "proved" and written:
         reason = f"the kernel writes to {', '.join(written)}, which the reference leaves as it is"
         found = replace(found, status="unknown", evidence=Evidence.TESTED, reason=reason, certify=None)

@@ -23,7 +23,7 @@ def rows() -> Iterator[Row]:
     awq = vllm("model_executor.layers.quantization.awq_triton")
     random = torch.Generator().manual_seed(0)
     words = [torch.randint(-(2**31), 2**31 - 1, s, generator=random, dtype=torch.int32) for s in ((64, 4), (2, 4))]
-    yield Row("awq_dequantize_triton", _unpacked, lambda q, s, z: awq.awq_dequantize_triton(q, s, z),
+    yield Row("awq_dequantize_triton", unpacked, lambda q, s, z: awq.awq_dequantize_triton(q, s, z),
               (words[0], normal(2, 32), words[1]))  # fmt: skip
     scaled = vllm("model_executor.layers.quantization.compressed_tensors.triton_scaled_mm").triton_scaled_mm
     a, b = (torch.randint(-128, 127, s, generator=random, dtype=torch.int8) for s in ((9, 256), (256, 24)))
@@ -48,7 +48,7 @@ def _groups(x: Tensor, size: int) -> tuple[Tensor, Tensor]:
     return (groups / scale[..., None]).clamp(-128, 127).to(torch.int8).flatten(-2), scale
 
 
-def _unpacked(q: Tensor, s: Tensor, z: Tensor) -> Tensor:
+def unpacked(q: Tensor, s: Tensor, z: Tensor) -> Tensor:
     order = torch.tensor([0, 4, 1, 5, 2, 6, 3, 7]) * 4
 
     def nibbles(x: Tensor) -> Tensor:

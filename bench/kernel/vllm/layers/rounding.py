@@ -8,6 +8,7 @@ import torch
 
 from bench.kernel.rows import Row, Tensor, normal
 from bench.kernel.vllm import vllm
+from bench.kernel.vllm.layers.quantised import unpacked
 
 UTILS = "model_executor.layers.quantization.utils"
 FLOAT8 = torch.float8_e4m3fn
@@ -71,7 +72,7 @@ def rows() -> Iterator[Row]:
     for splits in (1, 2):
         yield Row(
             f"awq_gemm_triton ({splits} splits)",
-            lambda x, q, s, z: x @ _unpacked(q, s, z),
+            lambda x, q, s, z: x @ unpacked(q, s, z),
             lambda x, q, s, z, n=splits: awq.awq_gemm_triton(x, q, s, z, n, block_size_m=16, block_size_k=16),
             (normal(9, 64), words[0], normal(2, 32), words[1]),
         )
@@ -133,16 +134,6 @@ def _rounded(found: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
 def _scaled(a: Tensor, b: Tensor, s: Tensor, t: Tensor) -> Tensor:
     whole = t.repeat_interleave(16, 0).repeat_interleave(32, 1)
     return (a.float() * s.repeat_interleave(32, 1)) @ (b.float() * whole).T
-
-
-def _unpacked(q: Tensor, s: Tensor, z: Tensor) -> Tensor:
-    order = torch.tensor([0, 4, 1, 5, 2, 6, 3, 7]) * 4
-
-    def nibbles(x: Tensor) -> Tensor:
-        return ((x[..., None] >> order) & 15).flatten(-2)
-
-    size = q.shape[0] // s.shape[0]
-    return (nibbles(q) - nibbles(z).repeat_interleave(size, 0)) * s.repeat_interleave(size, 0)
 
 
 def _gathered(ids: Tensor, packed: Tensor, scale: Tensor, bits: int) -> Tensor:

@@ -142,7 +142,12 @@ def right_shifts(c: Context, x: Value, y: Value) -> int:
     if by is None or not by.size:
         raise UnsupportedOperator("a shift by numbers that are not known; divide")
     kind = c.result().dtype
-    if not kind.is_integer or (by < 0).any() or (by >= min(63, int(kind.value.lstrip("ui")))).any():
+    if (
+        not kind.is_integer
+        or kind is DType.U64
+        or (by < 0).any()
+        or (by >= min(63, int(kind.value.lstrip("ui")))).any()
+    ):
         raise UnsupportedOperator("a shift of other than integers by a number of bits below their length; multiply")
     wide = rb.convert(c.b, c.spread(c.position(x, kind)), DType.I64)
     divisors = c.spread(periodic_table(c.b, np.left_shift(1, by.astype(np.int64)), DType.I64))

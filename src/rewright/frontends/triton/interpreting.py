@@ -209,7 +209,7 @@ def _library(function: Any) -> Generator[None]:
         names[name] = _by_numpy(value.__name__)
     aliases = [(n, v) for n, v in names.items() if getattr(v, "__triton_builtin__", False) is True]
     before += aliases
-    before += [("range", names.get("range", range))]
+    own_range = names.get("range")
     names["range"] = _counted
     for name, value in aliases:  # the interpreter knows those of the language by its own names
         names[name] = partial(_of_language, value.__name__)
@@ -219,6 +219,10 @@ def _library(function: Any) -> Generator[None]:
         yield
     finally:
         names.update(before)
+        if own_range is None:
+            del names["range"]
+        else:
+            names["range"] = own_range
         for home, name, value in own:
             setattr(home, name, value)
 

@@ -22,8 +22,11 @@ def number_at(reader: Reader, address: Address, mask: Truth, other: Data | None,
     memory = reader.memories[address.argument]
     if dtype not in (DType.I32, DType.I64) or address.data is not None or mask.data is not None or memory.stores:
         return None
-    table, places = reader.writer.b.known(memory.position), of_lanes(address.index, address.shape)
-    if table is None or places is None or not memory.is_contiguous:
+    if reader.writer.b.type(memory.position).dtype is not dtype or not memory.is_contiguous:
+        return None
+    table = reader.writer.b.known(memory.position)
+    places = None if table is None else of_lanes(address.index, address.shape)
+    if table is None or places is None:
         return None
     inside = _holds(mask, address.shape)
     if inside is None or (other is None and not inside.all()):
@@ -54,7 +57,8 @@ def _as_symbol(reader: Reader, values: Numbers, dtype: DType) -> Whole:
     for axis, size in enumerate(values.shape):
         step = 0 if size == 1 else int(values.take(1, axis).reshape(-1)[0]) - first
         index = index + variable(lane(axis)) * step
-    if np.array_equal(of_lanes(index, values.shape), values):  # pyright: ignore[reportArgumentType]
+    even = of_lanes(index, values.shape)
+    if even is not None and np.array_equal(even, values):
         return Whole(index, values.shape, dtype)
     table = Data(periodic_table(reader.writer.b, values, dtype), (), values.shape)
     return Whole(reader.writer.named(table), values.shape, dtype)

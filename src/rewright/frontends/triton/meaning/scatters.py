@@ -81,7 +81,7 @@ def rows_of(writer: Writer, places: Sequence[Index], digits: Sequence[Place | No
         own_lanes = {name for axis in looked_up for name in _axes(writer, places[axis]) if name.startswith("lane")}
         found = _by_lanes(writer, found, sorted(int(name.removeprefix("lane")) for name in own_lanes))
     names = [d.variable for place in found.places for d in place.digits]
-    if set(names) & (set(found.axes) | axes) or not _are_different(names):
+    if set(names) & ({*found.names} | axes) or not _are_different(names):
         raise UnsupportedOperator("writes to rows that instances share, at places that move with the instance")
     return found
 

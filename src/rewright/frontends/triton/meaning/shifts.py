@@ -12,6 +12,7 @@ from rewright.frontends.triton.meaning.integers import floor
 from rewright.frontends.triton.meaning.table import MEANINGS
 from rewright.frontends.triton.meaning.values import Data, Value, Whole
 from rewright.frontends.triton.text import Operation
+from rewright.ir.errors import UnsupportedOperator
 from rewright.ir.types import DType
 from rewright.ops.reference.division import floor_divide
 from rewright.ops.reference.tables import periodic_table
@@ -25,24 +26,31 @@ if TYPE_CHECKING:
 def shift(reader: Reader, op: Operation) -> Value:
     """A shift, of which Triton says nothing where it is by as many bits as there are, or more."""
     left, right = reader.operands(op)
-    steps = right.index.as_size() if isinstance(right, Whole) else None
-    if isinstance(left, Whole) and isinstance(steps, int):
+    writer, steps = reader.writer, right.index.as_size() if isinstance(right, Whole) else None
+    if isinstance(left, Whole) and isinstance(steps, int) and 0 <= steps <= _most(left.dtype):
         if op.name == "arith.shli":
-            return replace(left, index=left.index * (1 << steps))
+            return reader.fitting(replace(left, index=left.index * (1 << steps)))
         if reader.implies(left.index):
             return replace(left, index=floor(left.index, 1 << steps))
-    writer, data = reader.writer, reader.writer.data(left)
+    data = writer.data(left)
     dtype = writer.dtype(data)
-    width = 64 if dtype is DType.I64 else BITS[dtype]
-    if not _is_within(reader, right, 0, width - 1):
-        reader.assumptions[f"shifts in line {writer.b.span.line} are by 0 to {width - 1} bits"] = None
+    most = _most(dtype)
+    if not _is_within(reader, right, 0, most):
+        reader.assumptions[f"shifts in line {writer.b.span.line} are by 0 to {most} bits"] = None
     if op.name == "arith.shli":
         return _up(reader, data, right)
     if op.name == "arith.shrsi":
         return writer.convert(_floor_quotient(reader, data, right), dtype)
     found = writer.apply(ops.Divide(), _wide(reader, without_sign(reader, left)), _power_of_two(reader, right))
-    is_short = dtype.is_unsigned or _is_within(reader, right, 1, width - 1)
+    is_short = dtype.is_unsigned or dtype is DType.I64 or _is_within(reader, right, 1, most)
     return writer.convert(found if is_short else with_sign_of(reader, found, dtype), dtype)
+
+
+def _most(dtype: DType) -> int:
+    """The most bits by which numbers are shifted here; two to the power 63 is no number of 64 bits."""
+    if dtype is not DType.I64 and dtype not in BITS:
+        raise UnsupportedOperator(f"a shift of numbers of type {dtype.value} is not read")
+    return 62 if dtype is DType.I64 else BITS[dtype] - 1
 
 
 def _is_within(reader: Reader, amount: Value, least: int, most: int) -> bool:

@@ -50,7 +50,7 @@ def floor_quotient(context: Context, numerator: Polynomial, divisor: Polynomial)
     leading = max((m for m in rest.terms if m), key=_degree, default=())
     if isinstance(bottom, int) and rest.integer and leading and 2 * rest.terms[leading] > bottom:
         return quotient - floor_quotient(context, -rest + (bottom - 1), divisor)  # ``-n`` is rounded as ``n`` is
-    inner = _only_floor(rest)
+    inner = _only_floor(rest) if divisor.integer else None
     if inner is not None:
         whole = inner.numerator + inner.divisor * (rest - polynomial(inner))
         return quotient + floor_quotient(context, whole, inner.divisor * divisor)

@@ -120,7 +120,10 @@ def _with_term(context: Context, value: Polynomial, monomial: Monomial) -> Polyn
             except (ZeroDivisionError, TooHard):
                 continue
             single = (term * rest).single()
-            if single is not None and value.terms.get(single[0]) == single[1] and single[0] != monomial:
+            if single is None or value.terms.get(single[0]) != single[1] or single[0] == monomial:
+                continue
+            ends = [bound - int(step < 0 and n == position) for n, bound in enumerate(atom.bounds)]
+            if all(context.holds(at_least_zero(end)) for end in ends):  # no range is reversed
                 return value - term * rest - Polynomial({monomial: coefficient}) + other * rest
     return None
 
