@@ -6,7 +6,7 @@ from bench.lines import counted
 from bench.trusted import CHECKS, imported
 
 ENGINES = {"lifting", "refine", "blame", "interp", "frontends", "rules", "optimize", "env", "egraph"}
-BOUNDS = {"certificate of a refinement": 18_565, "certificate of an equivalence": 19_508}
+BOUNDS = {"certificate of a refinement": 18_580, "certificate of an equivalence": 19_523}
 """Lines of code without comments and docstrings; the bounds go down, and up only for a law that nothing else shows.
 
 The last ones were those of rows that sorts have put in order (about 440 lines).

@@ -36,17 +36,35 @@ from rewright.terms.normal.polynomials.powers import exponential, power
 from rewright.terms.normal.polynomials.ranged import Item, Largest, PrefixSum, bound_name, inner_atoms
 
 _MOST_TERMS = 4
-"""So many terms are put to the end of a sum, or taken from there."""
+"""So many terms at the end of a sum are taken out of it."""
 _MOST_PARTS = 4
 """A range is dealt out into this many parts."""
 
 
 def regroupings(context: Context, value: Polynomial) -> Iterator[Polynomial]:
     """The value in other ways, each with fewer terms in its ranges or fewer functions under a maximum."""
-    for way in (_dealt_out, _factors_outside, _functions_outside):
+    for way in (_without_last_terms, _dealt_out, _factors_outside, _functions_outside):
         found = way(context, value)
         if found != value:
             yield found
+
+
+def _without_last_terms(context: Context, value: Polynomial) -> Polynomial:
+    """A sum up to ``n + 1`` is the one up to ``n`` and the term at ``n``."""
+    alike: dict[tuple[bytes, bytes], dict[int, PrefixSum]] = {}
+    for atom in value.atoms():
+        if isinstance(atom, PrefixSum) and len(atom.bounds) == 1:
+            last = atom.bounds[0].terms.get((), 0)
+            if isinstance(last, int):
+                alike.setdefault((atom.body.key, (atom.bounds[0] - last).key), {})[last] = atom
+    for sums in alike.values():
+        first = min(sums)
+        for last in sorted(sums):
+            if first < last <= first + _MOST_TERMS:
+                body, name = sums[first].body, bound_name(sums[first].depth, 0)
+                terms = [substitute(context, body, {name: sums[first].bounds[0] + k}) for k in range(last - first)]
+                value = with_atom(value, sums[last], sum(terms, start=polynomial(sums[first])))
+    return value
 
 
 def in_tiles(context: Context, atom: PrefixSum) -> Polynomial | None:
