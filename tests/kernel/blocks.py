@@ -7,6 +7,7 @@ from typing import Any
 import torch
 import triton
 import triton.language as tl
+from triton.tools.tensor_descriptor import TensorDescriptor
 
 Tensor = torch.Tensor
 
@@ -55,6 +56,24 @@ def described(a: Tensor, b: Tensor, step: int = 16) -> Tensor:
     c = torch.empty(a.shape[0], b.shape[1])
     grid = (triton.cdiv(a.shape[0], 16), triton.cdiv(b.shape[1], 16))
     described_kernel[grid](a, b, c, a.shape[0], b.shape[1], a.shape[1], step, 16)
+    return c
+
+
+@triton.jit
+def handed_kernel(a, b, c, K, STEP: tl.constexpr, BLOCK: tl.constexpr):
+    row, col = tl.program_id(0) * BLOCK, tl.program_id(1) * BLOCK
+    acc = tl.zeros((BLOCK, BLOCK), tl.float32)
+    for k in range(0, K, STEP):
+        acc = tl.dot(tl.reshape(a.load([0, row, k]), (BLOCK, BLOCK)), b.load([k, col]), acc)
+    c.store([row, col], acc)
+
+
+def handed(a: Tensor, b: Tensor, step: int = 16) -> Tensor:
+    c = torch.empty(a.shape[0], b.shape[1])
+    left = TensorDescriptor(a, [1, *a.shape], [a.numel(), *a.stride()], [1, 16, 16])
+    right, out = (TensorDescriptor.from_tensor(x, [16, 16]) for x in (b, c))
+    grid = (triton.cdiv(a.shape[0], 16), triton.cdiv(b.shape[1], 16))
+    handed_kernel[grid](left, right, out, a.shape[1], step, 16)
     return c
 
 

@@ -54,6 +54,13 @@ CASES: dict[str, tuple[Any, Any, tuple[Tensor, ...], dict[str, Any], Any]] = {
         {"a": {0: "m", 1: "4*k"}, "b": {0: "4*k", 1: "4*n"}},
         any_kernel(blocks.described, step=32),
     ),
+    "handed": (
+        lambda a, b: a @ b,
+        blocks.handed,
+        (normal(20, 24), normal(24, 36)),
+        {},
+        any_kernel(blocks.handed, step=32),
+    ),
     "gradient": (slope, blocks.gradient, (normal(6, 20), LABELS), {}, any_kernel(blocks.gradient, less=0.9)),
     "ignored": (slope, blocks.gradient, (normal(6, 20), LABELS), {}, any_kernel(blocks.gradient, ignored=-1)),
     "gathered": (

@@ -109,6 +109,11 @@ def kind_of(name: str, value: Any, parameter: Any) -> str:
         if isinstance(value, torch.SymInt):
             raise CaptureError(f"the constant {name} of a kernel depends on a size that is a symbol; give it a number")
         return "constexpr"
+    if is_descriptor(value):
+        if value.padding != "zero" or value.round_f32_to_tf32:
+            raise CaptureError(f"the descriptor {name} fills with no numbers or rounds what it reads, which is not read")
+        block = ", ".join(map(str, value.block_shape))
+        return f"tensordesc<{kind_of(name, value.base, parameter)[1:]}[{block}]>"
     if isinstance(value, torch.Tensor) or isinstance(getattr(value, "tensor", None), torch.Tensor):
         if value.dtype not in POINTERS:
             raise CaptureError(f"the argument {name} of a kernel has the dtype {value.dtype}, which is not read")
@@ -120,3 +125,8 @@ def kind_of(name: str, value: Any, parameter: Any) -> str:
     if isinstance(value, float | torch.SymFloat):
         return "fp32"
     raise CaptureError(f"the argument {name} of a kernel is a {type(value).__name__}, which is not read")
+
+
+def is_descriptor(value: object) -> bool:
+    """Whether an argument is a tensor with sizes, strides and the shape of the blocks that are read of it."""
+    return type(value).__name__ == "TensorDescriptor" and isinstance(getattr(value, "base", None), torch.Tensor)

@@ -17,7 +17,7 @@ from typing import Any, cast
 import torch
 
 from rewright.frontends.torch.scalars import number_in
-from rewright.frontends.triton.compiling import ttir_of
+from rewright.frontends.triton.compiling import is_descriptor, ttir_of
 from rewright.frontends.triton.text import Block, Function, parse_module
 from rewright.ir.errors import CaptureError
 
@@ -201,7 +201,7 @@ def launch(
     """
     kernel = parse_module(ttir).kernel
     names = [name for name, _ in kernel.body.arguments]  # the last names that the kernel gave them: not its parameters
-    given = [value for name, value in arguments.items() if name not in constants]
+    given = [part for name, value in arguments.items() if name not in constants for part in _parts(value)]
     if len(given) != len(names):
         raise CaptureError(f"the kernel {kernel.name} has {len(names)} arguments, and is given {len(given)}")
     pointers = {
@@ -242,6 +242,11 @@ def launch(
     )
     for number, result in zip(written, results, strict=True):
         tensors[number].copy_(result)
+
+
+def _parts(value: Any) -> list[Any]:
+    """The arguments in TTIR of one of a kernel: of a descriptor the tensor, its sizes and its strides."""
+    return [value.base, *value.shape, *value.strides] if is_descriptor(value) else [value]
 
 
 def _in_common_memory(pointers: Mapping[str, Pointer], written: Set[str]) -> dict[str, Pointer]:
@@ -292,7 +297,7 @@ def _memory(tensor: torch.Tensor) -> int:
 
 def written_arguments(kernel: Function) -> set[str]:
     """The arguments whose memory a kernel may write to: those from which addresses of stores are made."""
-    roots: dict[str, set[str]] = {name: {name} for name, kind in kernel.body.arguments if kind.is_pointer}
+    roots = {name: {name} for name, kind in kernel.body.arguments if kind.is_pointer or kind.is_descriptor}
     found: set[str] = set()
     for _ in range(2):  # what a loop carries is made in its body
         _trace(kernel.body, roots, found)

@@ -295,6 +295,7 @@ def _read(reader: Reader, arguments: Mapping[str, Argument], apart: Sequence[str
     reader.log2e = floats.named_log2e([*given, *(n for n in map(floats.literal, constants) if n is not None)])
     for (name, kind), value in zip(kernel.body.arguments, arguments.values(), strict=True):
         reader.values[name] = _argument(reader, name, kind, value)
+    _describe_arguments(reader, kernel)
     own = dict(reader.values)
     for numbers in product(*(range(_number_of(reader.grid[GRID.index(axis)])) for axis in apart)):
         reader.ids.update((axis, Index(number)) for axis, number in zip(apart, numbers, strict=True))
@@ -374,6 +375,8 @@ def _argument(reader: Reader, name: str, kind: Kind, value: Argument) -> Value:
         return _number(reader, name, kind, value)
     if kind.element == "i1":
         return reader.truth(bool(value), ())
+    if kind.is_descriptor:
+        raise UnsupportedOperator(f"the descriptor {name.lstrip('%')} is of no tensor")
     dtype = integers.DTYPES.get(kind.element)
     if dtype is None:
         raise UnsupportedOperator(f"arguments of type {kind.element} are not read")
@@ -382,6 +385,15 @@ def _argument(reader: Reader, name: str, kind: Kind, value: Argument) -> Value:
     if isinstance(value, float):
         raise UnsupportedOperator(f"the argument {name.lstrip('%')} is no integer")
     return Whole(Index(value), (), dtype)
+
+
+def _describe_arguments(reader: Reader, kernel: Function) -> None:
+    """Make a descriptor of each tensor that is given as one, of which sizes and strides are the next arguments."""
+    names = [name for name, _ in kernel.body.arguments]
+    for place, (name, kind) in enumerate(kernel.body.arguments):
+        if kind.is_descriptor:
+            own = [n for n in names[place + 1 :] if n.startswith((f"{name}.shape.", f"{name}.stride."))]
+            reader.values[name] = descriptors.describe(reader, *(reader.values[n] for n in (name, *own)))
 
 
 def _number(reader: Reader, name: str, kind: Kind, value: Number) -> Value:

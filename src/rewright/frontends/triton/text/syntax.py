@@ -26,6 +26,11 @@ class Kind:
     shape: tuple[int, ...] = ()
     is_pointer: bool = False
 
+    @property
+    def is_descriptor(self) -> bool:
+        """Whether it is a tensor with sizes and strides."""
+        return self.element.startswith("!tt.tensordesc")
+
 
 @dataclass(frozen=True, slots=True)
 class Operation:
