@@ -391,6 +391,8 @@ CASES: dict[str, st.SearchStrategy[Case]] = {
             ops.Floor,
             ops.Ceil,
             ops.RoundNearestEven,
+            ops.RoundToE4M3,
+            ops.RoundToE5M2,
             ops.Erf,
             ops.Erfc,
             ops.ErfcScaled,

@@ -50,6 +50,18 @@ def test_halves_round_to_even() -> None:
     assert np.array_equal(run(ops.RoundNearestEven(), values), [0, 2, 2, 0, -2])
 
 
+@pytest.mark.parametrize("op", [ops.RoundToE4M3(), ops.RoundToE5M2()])
+def test_rounding_to_eight_bits_is_that_of_pytorch(op: ops.RoundingToByte) -> None:
+    dtype = torch.float8_e4m3fn if op.target is DType.F8E4M3FN else torch.float8_e5m2
+    numbers = torch.arange(256, dtype=torch.uint8).view(dtype).double()
+    grid = numbers[numbers.isfinite()].sort().values
+    between = (grid[1:] + grid[:-1]) / 2
+    large = torch.tensor([464.0, 465.0, 61439.0, 61440.0, 1e30, INF, -INF, NAN])
+    values = torch.cat([grid, between, between * (1 + 2e-7), between * (1 - 2e-7), large]).float()
+
+    assert np.array_equal(run(op, values.double().numpy()), values.to(dtype).double().numpy(), equal_nan=True)
+
+
 def test_conversion_truncates() -> None:
     assert np.array_equal(run(ops.Convert(DType.I64), np.array([1.9, -1.9])), [1, -1])
     assert np.array_equal(run(ops.Convert(DType.BOOL), np.array([0.0, -0.25, NAN])), [False, True, True])

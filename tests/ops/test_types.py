@@ -164,7 +164,7 @@ def test_an_order_that_symbols_leave_open_is_accepted() -> None:
 
 
 def test_the_registry_has_every_operator_by_its_name() -> None:
-    assert len(ops.REGISTRY) == 73
+    assert len(ops.REGISTRY) == 75
     assert all(operator.name == name for name, operator in ops.REGISTRY.items())
     assert {op.name for op, _, _ in FITS} <= set(ops.REGISTRY)
 

@@ -121,7 +121,7 @@ class _Machine:
     def _has_steps(self, op: Elementwise, node: Node) -> bool:
         """Whether a function jumps at numbers other than zero, or gives whole numbers for any."""
         record = op.record(node.type.dtype)
-        if record is not None and record.values.jumps == "halves":
+        if record is not None and record.values.jumps in ("halves", "everywhere"):
             return True
         types = [self.graph.nodes[operand].type for operand in node.operands]
         return op.facts([REAL] * len(types), types, node.type).whole

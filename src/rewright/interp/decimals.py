@@ -97,6 +97,9 @@ def _is_a_jump(record: ScalarFunction, argument: Value) -> bool:
     jumps = record.values.jumps
     if jumps == "nowhere" or not isinstance(argument, Decimal) or not argument.is_finite():
         return False
+    if jumps == "everywhere":
+        near = (SERIES.add(argument, gap) for gap in (-_EQUAL, _EQUAL))
+        return record.values.exact is None or len(set(map(record.values.exact, near))) > 1
     doubled = SERIES.multiply(argument, Decimal(2)) if jumps == "halves" else argument
     gap = SERIES.subtract(doubled, doubled.to_integral_value() if jumps == "halves" else Decimal(0))
     return bool(gap) and gap.copy_abs() < _EQUAL

@@ -112,6 +112,8 @@ class Machine:
                 f"{self._who()}input {op.label!r} must be a tensor of type {op.tensor} and has shape "
                 f"{list(value.shape)}"
             )
+        if op.tensor.dtype.is_byte_float:  # of which other numbers are none
+            value = ops.ROUNDING[op.tensor.dtype].compute([value.astype(np.float64)], np.float64)
         return self.semantics.read(value, op.tensor)
 
     def _who(self) -> str:

@@ -15,6 +15,8 @@ class DType(Enum):
     F32 = "f32"
     BF16 = "bf16"
     F16 = "f16"
+    F8E4M3FN = "f8E4M3FN"
+    F8E5M2 = "f8E5M2"
     I64 = "i64"
     I32 = "i32"
     I16 = "i16"
@@ -33,6 +35,11 @@ class DType(Enum):
         return self in _FLOATS
 
     @property
+    def is_byte_float(self) -> bool:
+        """Whether values are floats of 8 bits, of which there are so few that rounding to them is never left out."""
+        return self in _BYTES
+
+    @property
     def is_integer(self) -> bool:
         """Whether values are integers; booleans are not."""
         return not self.is_float and self is not DType.BOOL
@@ -43,7 +50,8 @@ class DType(Enum):
         return self in _UNSIGNED
 
 
-_FLOATS = frozenset({DType.F64, DType.F32, DType.BF16, DType.F16})
+_BYTES = frozenset({DType.F8E4M3FN, DType.F8E5M2})
+_FLOATS = frozenset({DType.F64, DType.F32, DType.BF16, DType.F16}) | _BYTES
 _UNSIGNED = frozenset({DType.U64, DType.U32, DType.U16, DType.U8})
 
 

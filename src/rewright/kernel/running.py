@@ -121,13 +121,17 @@ def _compare(reference: Any, launcher: Any, inputs: Any, deadline: float, zeros:
 
 def _are_finite(values: Any) -> bool:
     tensors = [x for x in tree_flatten(values)[0] if isinstance(x, torch.Tensor)]
-    return all(bool(x.isfinite().all()) for x in tensors if x.is_floating_point())
+    return all(bool(x.double().isfinite().all()) for x in tensors if x.is_floating_point())
 
 
 def _changed(theirs: Any, ours: Any) -> int | None:
     """The first argument that is not what it is after the reference ran, by more than roundings of what it computes."""
     for number, (a, b) in enumerate(zip(tree_flatten(theirs)[0], tree_flatten(ours)[0], strict=True)):
-        if isinstance(a, torch.Tensor) and not torch.allclose(a, b, rtol=1e-3, atol=1e-3, equal_nan=True):
+        if not isinstance(a, torch.Tensor):
+            continue
+        near = torch.finfo(a.dtype).eps if a.is_floating_point() and a.itemsize == 1 else 1e-3
+        wide = (x.double() if x.is_floating_point() else x for x in (a, b))
+        if not torch.allclose(*wide, rtol=near, atol=near, equal_nan=True):
             return number
     return None
 
@@ -197,7 +201,7 @@ def _difference(expected: Any, exact: Any, mine: Any) -> tuple[str, tuple[int, .
     """The first output and element by which the kernel is farther off than roundings explain."""
     left, right = (tree_flatten(x)[0] for x in (expected, mine))
     true = left if exact is None else tree_flatten(exact)[0]
-    is_meant = not any(bool((~a.isfinite() & c.isfinite()).any()) for a, c in zip(left, true, strict=True))
+    is_meant = not any(_overflows(a.double(), c.double()) for a, c in zip(left, true, strict=True))
     for number, (a, b, c) in enumerate(zip(left, right, true, strict=True)):
         name = "output" if len(left) == 1 else str(number)
         if a.shape != b.shape:
@@ -215,11 +219,19 @@ def _difference(expected: Any, exact: Any, mine: Any) -> tuple[str, tuple[int, .
     return None
 
 
+def _overflows(value: torch.Tensor, exact: torch.Tensor) -> bool:
+    return bool((~value.isfinite() & exact.isfinite()).any())
+
+
+_UNITS = {2.0**-2: 0.5, 2.0**-3: 0.5, 2.0**-7: 8}
+"""How many units in the last digit results of few digits may be off, by what a unit of one is; 200 of others."""
+
+
 def _worst(a: torch.Tensor, b: torch.Tensor, exact: torch.Tensor, eps: float) -> int | None:
     """The element that is the farthest off, if it is farther than twenty times the reference's own error allows."""
     finite = exact.isfinite() & a.isfinite()
     scale = exact[finite].abs().amax() if bool(finite.any()) else torch.tensor(0.0)
-    allowed = 20 * (a - exact).abs() + 200 * eps * (exact.abs() + scale)
+    allowed = 20 * (a - exact).abs() + _UNITS.get(eps, 200) * eps * (exact.abs() + scale)
     gap = (b - exact).abs()
     same = (b == a) | (b == exact) | a.isnan() | exact.isnan()  # nothing is said where the reference is no number
     wrong = ~same & ~(gap <= allowed)

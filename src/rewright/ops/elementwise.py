@@ -153,7 +153,8 @@ class Convert(Linear):
     An integer that another integer dtype does not hold wraps around. A float becomes an integer only where that dtype
     holds its integral part: elsewhere, and for NaN and infinities, the result is not defined, as in PyTorch (execution
     gives some number). XLA, which defines it, is read as a choice around a conversion that is always defined.
-    Between float dtypes no rounding happens: that casts preserve values is an assumption that verdicts name.
+    Between float dtypes no rounding happens: that casts preserve values is an assumption that verdicts name. Casts to
+    floats of 8 bits round, and are other operators (``ROUNDING``).
     """
 
     dtype: DType
@@ -162,7 +163,10 @@ class Convert(Linear):
     arity: ClassVar[int | None] = 1
 
     def infer(self, operands: Sequence[TensorType]) -> TensorType:
-        return TensorType(self.check_operands(operands).shape, self.dtype)
+        first = self.check_operands(operands)
+        if self.dtype.is_byte_float and first.dtype is not self.dtype:
+            raise TypeMismatch(f"a cast to {self.dtype.value} rounds; use the operator that rounds to it")
+        return TensorType(first.shape, self.dtype)
 
     def compute(self, operands: Sequence[Array], real: Real) -> Array:
         return operands[0].astype(array_dtype(self.dtype, real))

@@ -511,9 +511,18 @@ def repeated_product(x: Facts, count: Dim) -> Facts:
 # --- what types make of numbers
 
 
-DIGITS: dict[DType, int] = {DType.BF16: 8, DType.F16: 11, DType.F32: 24, DType.F64: 53}
+DIGITS: dict[DType, int] = {
+    DType.F8E4M3FN: 4,
+    DType.F8E5M2: 3,
+    DType.BF16: 8,
+    DType.F16: 11,
+    DType.F32: 24,
+    DType.F64: 53,
+}
 """By float type the binary digits of its significand, with the one that is not stored."""
 LARGEST: dict[DType, float] = {
+    DType.F8E4M3FN: 448.0,
+    DType.F8E5M2: 57344.0,
     DType.F16: 65504.0,
     DType.BF16: 3.3895313892515355e38,
     DType.F32: 3.4028234663852886e38,
@@ -547,7 +556,14 @@ def in_dtype(known: Facts, dtype: DType) -> Facts:
     return known if fits(known, dtype) else of_dtype(dtype)
 
 
-_LEAST_EXPONENT: dict[DType, int] = {DType.BF16: -133, DType.F16: -24, DType.F32: -149, DType.F64: -1074}
+LEAST_EXPONENT: dict[DType, int] = {
+    DType.F8E4M3FN: -9,
+    DType.F8E5M2: -16,
+    DType.BF16: -133,
+    DType.F16: -24,
+    DType.F32: -149,
+    DType.F64: -1074,
+}
 """The exponent of each float type's smallest positive number."""
 
 
@@ -556,7 +572,7 @@ def _to_type(value: Number, dtype: DType, direction: int) -> float:
     number = _float(value)
     if number == 0 or math.isinf(number):
         return number
-    unit = max(math.frexp(number)[1] - DIGITS[dtype], _LEAST_EXPONENT[dtype])
+    unit = max(math.frexp(number)[1] - DIGITS[dtype], LEAST_EXPONENT[dtype])
     scaled = math.ldexp(number, -unit)
     return math.ldexp(math.ceil(scaled) if direction > 0 else math.floor(scaled), unit)
 

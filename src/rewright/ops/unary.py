@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from rewright.ir.errors import TypeMismatch
 from rewright.ir.types import DType, TensorType
@@ -142,6 +143,38 @@ class RoundNearestEven(RoundingToWhole):
     """The nearest integer, halves to the even one."""
 
     scalar = rounding.ROUND_NEAREST_EVEN
+
+
+class RoundingToByte(Unary):
+    """The nearest number of a float type of 8 bits, which is the type of the result; the even one of two."""
+
+    __slots__ = ()
+    target: ClassVar[DType]
+
+    def infer(self, operands: Sequence[TensorType]) -> TensorType:
+        first = self.check_operands(operands)
+        self.check_domain(first.dtype)
+        return TensorType(first.shape, self.target)
+
+
+@dataclass(frozen=True, slots=True)
+class RoundToE4M3(RoundingToByte):
+    """To a float with 4 bits of exponent; 448 in the place of larger numbers, as in PyTorch 2.13 (NaN before)."""
+
+    scalar = rounding.ROUND_TO_F8E4M3FN
+    target = DType.F8E4M3FN
+
+
+@dataclass(frozen=True, slots=True)
+class RoundToE5M2(RoundingToByte):
+    """To a float with 5 bits of exponent; infinities in the place of numbers above 57,344."""
+
+    scalar = rounding.ROUND_TO_F8E5M2
+    target = DType.F8E5M2
+
+
+ROUNDING: Mapping[DType, Unary] = {DType.F8E4M3FN: RoundToE4M3(), DType.F8E5M2: RoundToE5M2()}
+"""The casts to types for which conversions are not defined, since they round."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,8 @@ POINTERS = {
     torch.float32: "*fp32",
     torch.float16: "*fp16",
     torch.bfloat16: "*bf16",
+    torch.float8_e4m3fn: "*fp8e4nv",
+    torch.float8_e5m2: "*fp8e5",
     torch.int64: "*i64",
     torch.int32: "*i32",
     torch.int16: "*i16",
@@ -111,7 +113,7 @@ def kind_of(name: str, value: Any, parameter: Any) -> str:
         return "constexpr"
     if is_descriptor(value):
         if value.padding != "zero" or value.round_f32_to_tf32:
-            raise CaptureError(f"the descriptor {name} fills with no numbers or rounds what it reads, which is not read")
+            raise CaptureError(f"the descriptor {name} fills with no numbers or rounds, which is not read")
         block = ", ".join(map(str, value.block_shape))
         return f"tensordesc<{kind_of(name, value.base, parameter)[1:]}[{block}]>"
     if isinstance(value, torch.Tensor) or isinstance(getattr(value, "tensor", None), torch.Tensor):

@@ -91,9 +91,10 @@ def interpreted(*, zeros: bool = False) -> Generator[None]:
 
     def converted(data: Any, source: Any, target: Any, mode: Any) -> Any:
         towards_zero = mode is not None and mode == interpreter._ir.ROUNDING_MODE.RTZ
-        if str(target) != "bf16" or str(source) not in ("fp32", "fp64") or towards_zero:
+        known = _FLOATS.get(str(source)), _FLOATS.get(str(target))
+        if known[0] is None or known[1] is None or towards_zero:
             return truncated(data, source, target, mode)
-        return _nearest(data)
+        return _nearest(data, known[0], known[1])
 
     interpreter._convert_float = converted
     try:
@@ -103,10 +104,29 @@ def interpreted(*, zeros: bool = False) -> Generator[None]:
         jit.__call__, interpreter._patch_lang, interpreter._convert_float = before, patched, truncated
 
 
-def _nearest(data: Any) -> Any:
-    """The bits of floats in 16 bits that are nearest, as compilers have them; the interpreter cuts off the others."""
-    floats = torch.as_tensor(np.ascontiguousarray(data)).to(torch.bfloat16)
-    return floats.view(torch.int16).numpy().view(np.uint16).reshape(data.shape)
+_FLOATS = {
+    "fp64": torch.float64,
+    "fp32": torch.float32,
+    "fp16": torch.float16,
+    "bf16": torch.bfloat16,
+    "fp8e4nv": torch.float8_e4m3fn,
+    "fp8e5": torch.float8_e5m2,
+}
+_BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+
+
+def _nearest(data: Any, source: torch.dtype, target: torch.dtype) -> Any:
+    """The bits of the nearest floats of another type, as compilers have them; the interpreter cuts off bits.
+
+    Those of 8 bits saturate.
+    """
+    signed = np.ascontiguousarray(data).reshape(-1).view(np.dtype(f"i{source.itemsize}"))
+    floats = torch.as_tensor(signed).view(source)
+    if target.itemsize == 1:
+        most = torch.finfo(target).max
+        floats = floats.float().clamp(-most, most)
+    found = floats.to(target).view(_BITS[target.itemsize]).numpy()
+    return found.view(np.dtype(f"u{target.itemsize}")).reshape(data.shape)
 
 
 def _memory(value: Any) -> Any:

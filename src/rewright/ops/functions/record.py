@@ -55,8 +55,9 @@ class Values:
     no value. None: by the definition, or else exactly, or else not known to more than 16 digits."""
     definition: Scalar | None
     """The function by simpler ones, over the reals; None: proofs have laws for it, or know its name alone."""
-    jumps: Literal["nowhere", "zero", "halves"]
-    """Where it jumps, or its domain ends, so that rounding an argument matters: at zero, or at halves and integers."""
+    jumps: Literal["nowhere", "zero", "halves", "everywhere"]
+    """Where it jumps, or its domain ends, so that rounding an argument matters: at zero, at halves and integers, or at
+    numbers of all sizes."""
 
 
 @dataclass(frozen=True, slots=True)

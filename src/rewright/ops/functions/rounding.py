@@ -6,16 +6,29 @@ import math
 import operator
 from collections.abc import Callable
 from decimal import Context
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
-from rewright.ops.facts import TRUTH, Facts, absolute, is_no_number, of_values
+from rewright.ir.types import DType
+from rewright.ops.facts import (
+    DIGITS,
+    LARGEST,
+    LEAST_EXPONENT,
+    TRUTH,
+    Facts,
+    absolute,
+    is_no_number,
+    of_values,
+)
 from rewright.ops.facts import negate as negate_facts
 from rewright.ops.functions.intervals import integral
 from rewright.ops.functions.intervals import sign as sign_facts
+from rewright.ops.functions.numerics import Array
 from rewright.ops.functions.record import (
     EVERYWHERE,
+    Bound,
     Code,
     Curve,
     Domain,
@@ -116,6 +129,58 @@ ROUND_NEAREST_EVEN = ScalarFunction(
     laws=laws("finite", "opaque", "whole", "keeps whole", "nan"),
     code=Code("std::nearbyint({0})", _ROUNDED, "round", "round-nearest-even", cost=2, infix=None),
 )
+
+
+_LEAST = 61440.0
+"""From here on the larger of the two types has no number."""
+
+
+def _to_byte(name: str, dtype: DType, overflow: float, domain: Domain) -> ScalarFunction:
+    """Rounding to a float of 8 bits, to the nearest and to the even one of two; what is too large is ``overflow``.
+
+    Source: P. Micikevicius et al., FP8 Formats for Deep Learning (2022).
+    """
+    unit, most, overflows = LEAST_EXPONENT[dtype], LARGEST[dtype], overflow == _INF
+
+    def rounded(values: Array) -> Array:
+        with np.errstate(all="ignore"):
+            exponents = np.maximum(np.frexp(values)[1] - DIGITS[dtype], unit)
+            found = np.ldexp(np.rint(np.ldexp(values, -exponents)), exponents)
+            return np.asarray(np.where(np.abs(found) > most, np.copysign(overflow, values), found), values.dtype)
+
+    def exact(value: Any) -> Any:
+        if not math.isfinite(value):
+            return type(value)(float(rounded(np.array(float(value)))))
+        step = Fraction(2) ** max(math.frexp(value)[1] - DIGITS[dtype], unit)
+        found = round(Fraction(value) / step) * step
+        if abs(found) > most:
+            return type(value)(math.copysign(overflow, value))
+        return type(value)(found.numerator) / type(value)(found.denominator)
+
+    def bounds(x: Facts) -> Facts:
+        limits = (max(min(end, 2 * _LEAST), -2 * _LEAST) for end in (x.bottom, x.top))
+        low, high = (float(rounded(np.array(float(end)))) for end in limits)
+        ends = max(low, -most), min(high, most)
+        plus, minus = overflows and high > most, overflows and low < -most
+        return Facts(*ends, whole=x.whole, nan=x.nan, plus_infinity=plus, minus_infinity=minus)
+
+    return ScalarFunction(
+        name=name,
+        operands=_FLOAT,
+        values=Values(rounded, exact, digits=None, definition=None, jumps="everywhere"),
+        facts=transfer(bounds),
+        domain=domain,
+        curve=Curve(-overflow, overflow, "nondecreasing", "odd", at_zero=0.0, root=None),
+        laws=laws("finite", "opaque", "nan"),
+        code=Code(None, None, torch=None, hlo=None, cost=4, infix=None),
+    )
+
+
+_BELOW = Domain(
+    f"its argument is below {_LEAST:g} and above {-_LEAST:g}", (Bound(0, "LT", _LEAST), Bound(0, "GT", -_LEAST))
+)
+ROUND_TO_F8E4M3FN = _to_byte("round_to_f8E4M3FN", DType.F8E4M3FN, LARGEST[DType.F8E4M3FN], EVERYWHERE)
+ROUND_TO_F8E5M2 = _to_byte("round_to_f8E5M2", DType.F8E5M2, _INF, _BELOW)
 
 
 def _finiteness(x: Facts) -> Facts:

@@ -78,8 +78,15 @@ def iota(builder: GraphBuilder, shape: Shape, axis: int, dtype: DType = DType.I6
 
 
 def convert(builder: GraphBuilder, x: int, dtype: DType) -> int:
-    """The same values in another dtype; nothing is added where it is the same."""
-    return x if builder.type(x).dtype is dtype else builder.add(ops.Convert(dtype), x)
+    """The same values in another dtype, those of 8 bits rounded; nothing is added where it is the same."""
+    source, node = builder.type(x).dtype, builder.node(x)
+    if source is dtype:
+        return x
+    if not dtype.is_byte_float:
+        return builder.add(ops.Convert(dtype), x)
+    if isinstance(node.op, ops.Convert) and source.is_float and builder.type(node.operands[0]).dtype is dtype:
+        return node.operands[0]  # longer floats hold all of these
+    return builder.add(ops.ROUNDING[dtype], x if source.is_float else builder.add(ops.Convert(DType.F64), x))
 
 
 def insert_ones(builder: GraphBuilder, x: int, places: Sequence[int]) -> int:

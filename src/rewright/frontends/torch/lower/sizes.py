@@ -16,6 +16,8 @@ DTYPES: dict[torch.dtype, DType] = {
     torch.float32: DType.F32,
     torch.bfloat16: DType.BF16,
     torch.float16: DType.F16,
+    torch.float8_e4m3fn: DType.F8E4M3FN,
+    torch.float8_e5m2: DType.F8E5M2,
     torch.int64: DType.I64,
     torch.int32: DType.I32,
     torch.int16: DType.I16,
@@ -28,7 +30,7 @@ TORCH = {dtype: kind for kind, dtype in DTYPES.items()}
 
 
 def dtype_of(dtype: torch.dtype) -> DType:
-    """The IR's dtype; raises UnsupportedOperator for complex, quantised and 8-bit floating ones."""
+    """The IR's dtype; raises UnsupportedOperator for complex and quantised ones, and for other floats of 8 bits."""
     found = DTYPES.get(dtype)
     if found is None:
         raise UnsupportedOperator(f"tensors of {dtype} are not supported; convert them to a real dtype of 16 bits")

@@ -18,8 +18,10 @@ from rewright.frontends.triton.meaning.table import MEANINGS
 from rewright.frontends.triton.meaning.values import Address, Choice, Data, Truth, Value, Whole
 from rewright.frontends.triton.text import Kind, Operation
 from rewright.ir.errors import UnsupportedOperator
+from rewright.ir.graph import GraphBuilder
 from rewright.ir.operator import Operator
 from rewright.ir.types import DType
+from rewright.ops.facts import LARGEST, UNKNOWN, Facts
 from rewright.ops.functions.record import Direction
 from rewright.ops.reference.elementary import FUNCTIONS, copysign, hypot
 
@@ -267,7 +269,34 @@ def converted(reader: Reader, op: Operation) -> Value:
         raise UnsupportedOperator(f"numbers of type {element} are not read")
     read = {"arith.uitofp": without_sign, "arith.sitofp": with_sign}.get(op.name)
     number = reader.writer.data(value) if read is None else read(reader, value)
-    return reader.writer.convert(number, DTYPES[element])
+    dtype = DTYPES[element]
+    return _saturated(reader, op, number, dtype) if dtype.is_byte_float else reader.writer.convert(number, dtype)
+
+
+def _saturated(reader: Reader, op: Operation, number: Data, dtype: DType) -> Data:
+    """A cast to 8 bits, which machines saturate: to the nearest number that there is."""
+    if op.attributes.get("rounding", "rtne") != "rtne":
+        raise UnsupportedOperator(f"a cast to {dtype.value} that does not round to the nearest is not read")
+    writer, most, source = reader.writer, LARGEST[dtype], reader.writer.dtype(number)
+    known = _facts(writer.b, number.position, _MOST_STEPS)
+    if not -most <= known.bottom <= known.top <= most:
+        reader.assumptions[f"casts to {dtype.value} saturate, as they do on GPUs of NVIDIA"] = None
+        low, high = (writer.constant(end, number.shape, source) for end in (-most, most))
+        number = writer.apply(ops.Clamp(), low, number, high)
+    return writer.convert(number, dtype)
+
+
+_MOST_STEPS = 4
+"""So far back is looked for what a number may be."""
+
+
+def _facts(builder: GraphBuilder, position: int, steps: int) -> Facts:
+    """What the elements of a node may be, by the last operators that they are made by."""
+    node = builder.node(position)
+    if not isinstance(node.op, ops.TensorOperator) or (not steps and node.operands):
+        return UNKNOWN
+    operands = [_facts(builder, operand, steps - 1) for operand in node.operands]
+    return node.op.facts(operands, [builder.type(operand) for operand in node.operands], node.type)
 
 
 @MEANINGS.enter("arith.constant")

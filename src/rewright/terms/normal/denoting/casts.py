@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rewright.ir.types import DType
+from rewright.ops.facts import DIGITS
 from rewright.terms.normal.facts.context import Context
 from rewright.terms.normal.facts.guards import Guard, Value, at_least, less_than
 from rewright.terms.normal.polynomials.atoms import Element, Function, Polynomial, TooHard, polynomial
@@ -15,10 +16,6 @@ def truncate(value: Value) -> Value:
     return value if value.integer else polynomial(Function("truncate", (value,), True))
 
 
-_DIGITS = {DType.F64: 53, DType.F32: 24, DType.F16: 11, DType.BF16: 8}
-"""Bits of the integers that a float dtype has all of."""
-
-
 def holds(target: DType, source: DType) -> bool:
     """Whether every number of an integer dtype is one of another dtype; sums of floats round in the dtype they have."""
     if source is DType.BOOL:
@@ -27,7 +24,7 @@ def holds(target: DType, source: DType) -> bool:
         return False
     bits = bits_of(source) - (not source.is_unsigned)
     if target.is_float:
-        return bits <= _DIGITS[target]
+        return bits <= DIGITS[target]
     return bits <= bits_of(target) - (not target.is_unsigned) and (source.is_unsigned or not target.is_unsigned)
 
 
