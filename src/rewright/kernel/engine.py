@@ -31,6 +31,7 @@ from rewright.ir.types import SourceSpan
 from rewright.kernel.comparing import compared
 from rewright.kernel.constants import with_rounded_constants
 from rewright.kernel.parameters import parameters_of, renamed, with_names, with_one_signature
+from rewright.kernel.rounding import is_rounding
 from rewright.kernel.running import Run, draws, run_beside
 from rewright.ops import Compare, CustomCall, IsFinite, Sort, TopK, splat
 from rewright.packages import missing
@@ -218,6 +219,10 @@ class _Case:
         if verdict.status == "proved" and run is not None and alone is not None and alone.outcome == "agrees":
             found = _without_proof(replace(run, text=f"in a later call {run.text}: it keeps what it gave before"), "")
             return replace(found, graphs=(left, right))
+        if verdict.status == "proved" and run is not None and run.outcome == "differs" and not run.loses_digits:
+            args, kwargs = inputs[run.runs - 1]
+            named = {**dict(zip(parameters, args, strict=False)), **kwargs}
+            run = replace(run, loses_digits=is_rounding(left, right, named, run) or run.loses_digits)
         return replace(_judge(verdict, run, left, right, kept), graphs=(left, right))
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import combinations, product
 from math import prod
 
@@ -28,6 +28,7 @@ from rewright.frontends.triton.meaning import (
     whiles,
 )
 from rewright.frontends.triton.meaning.accesses import Accesses
+from rewright.frontends.triton.meaning.grids import strides_of_ids
 from rewright.frontends.triton.meaning.indices import lanes
 from rewright.frontends.triton.meaning.instances import Instances
 from rewright.frontends.triton.meaning.memory import Memory
@@ -39,7 +40,7 @@ from rewright.frontends.triton.meaning.table import MEANINGS
 from rewright.frontends.triton.meaning.values import Address, Data, Shape, Truth, Value, Whole
 from rewright.frontends.triton.meaning.writer import Writer
 from rewright.frontends.triton.text import Block, Function, Kind, Location, Module, Operation, all_operations
-from rewright.ir.dims import Dim, SizeExpr, divide
+from rewright.ir.dims import Dim, divide
 from rewright.ir.errors import TypeMismatch, UnsupportedOperator
 from rewright.ir.types import DType, SourceSpan
 from rewright.ops.reference.simplifying import SimplifyingBuilder
@@ -330,37 +331,6 @@ def _axes_of(reader: Reader, axis: str, size: Dim, strides: Iterable[Dim]) -> li
             total, name, whole = total + variable(name) * stride, f"{name}_within", stride
     found.append((name, whole))
     reader.ids[axis] = total + (Index(0) if whole == 1 and not found[:-1] else variable(name))
-    return found
-
-
-@dataclass(frozen=True, slots=True)
-class _Part:
-    """``id // stride``, below ``end`` if that is known: an id or a quotient or remainder of it."""
-
-    axis: str
-    stride: Dim = 1
-    end: Dim | None = None
-
-
-def strides_of_ids(kernel: Function, arguments: Mapping[str, Argument]) -> dict[str, list[Dim]]:
-    """By axis of the grid the sizes by which a kernel parts program ids: of ``id // 6 % 2``, 6 and 12."""
-    ids: dict[str, _Part] = {}
-    sizes = {name: value for name, value in arguments.items() if isinstance(value, int | SizeExpr)}
-    found: dict[str, list[Dim]] = {}
-    for op in all_operations(kernel.body):
-        if op.name == "tt.get_program_id":
-            ids[op.results[0]] = _Part(op.words[0])
-        elif op.name in ("arith.extsi", "arith.trunci") and op.operands[0] in ids:
-            ids[op.results[0]] = ids[op.operands[0]]
-        elif op.name in ("arith.extsi", "arith.trunci") and op.operands[0] in sizes:
-            sizes[op.results[0]] = sizes[op.operands[0]]
-        elif op.name == "arith.constant" and op.types and not op.types[0].shape and op.words[0].isdecimal():
-            sizes[op.results[0]] = int(op.words[0])
-        elif op.name in ("arith.divsi", "arith.remsi") and op.operands[0] in ids and op.operands[1] in sizes:
-            part, by = ids[op.operands[0]], sizes[op.operands[1]]
-            found.setdefault(part.axis, []).append(part.stride * by)
-            is_rest = op.name == "arith.remsi"
-            ids[op.results[0]] = replace(part, end=by) if is_rest else replace(part, stride=part.stride * by)
     return found
 
 
