@@ -202,7 +202,7 @@ class Accesses:
         exact = always or (fills and self._ranges.holds(sizes, (*active, *inside), mask.parts))
         filling = uniform if exact and uniform is not None else 0
         kind = self._w.b.type(tensor).dtype
-        rows = self._rows(tensor, places, shape, block, filling)
+        rows = self._rows(tensor, places, shape, block, filling, given)
         if rows is not None:
             found = rows
         elif any(map(reads_data, places)):
@@ -244,9 +244,18 @@ class Accesses:
         return self._w.select(self._w.truth(mask), found, default)
 
     def _rows(
-        self, tensor: int, places: Sequence[Index], shape: Sequence[Dim], block: Shape, filling: float | int | bool
+        self,
+        tensor: int,
+        places: Sequence[Index],
+        shape: Sequence[Dim],
+        block: Shape,
+        filling: float | int | bool,
+        given: Sequence[Index],
     ) -> Data | None:
-        """Whole rows of a tensor, one for each instance, as an embedding reads them; None for other look-ups."""
+        """Whole rows of a tensor, one for each instance, as an embedding reads them; None for other look-ups.
+
+        Where conditions on data do not hold that are given, or those of a branch, it is the first row.
+        """
         looked_up = [axis for axis, place in enumerate(places) if reads_data(place)]
         if len(looked_up) != 1:
             return None
@@ -256,6 +265,9 @@ class Accesses:
         if row is None or any(p is None for p in others) or _repeats(others):
             return None
         kept = [p for p in others if p is not None]
+        parts = tuple(part for part in given if reads_data(part) and not self._has_lanes(part))
+        if parts or self.guard is not None:
+            row = self._w.select(self._w.truth(Truth(parts, (), self.guard)), row, self._w.constant(0, (), DType.I64))
         if {d.variable for p in kept for d in p.digits} & set(row.axes):
             return None
         rank, outer = len(shape), len(row.axes)

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeVar
 
 from rewright import ops
 from rewright.frontends.triton.meaning.integers import negation
 from rewright.frontends.triton.meaning.library import library_call
-from rewright.frontends.triton.meaning.table import MEANINGS
-from rewright.frontends.triton.meaning.values import Address, Data, Truth, Value
+from rewright.frontends.triton.meaning.table import MEANINGS, Found
+from rewright.frontends.triton.meaning.values import Address, Either, Truth, Value
 from rewright.frontends.triton.text import Block, Operation
 from rewright.ir.errors import UnsupportedOperator
 
 if TYPE_CHECKING:
     from rewright.frontends.triton.meaning.reader import Reader
+
+
+Result = TypeVar("Result")
 
 
 @MEANINGS.enter("scf.if")
@@ -25,27 +29,55 @@ def branched(reader: Reader, op: Operation) -> tuple[Value, ...]:
     if decided is not None:
         chosen = op.regions[0] if decided else op.regions[1] if len(op.regions) > 1 else Block((), ())
         return reader.run(chosen)
-    negated = negation(truth)
-    data = reader.writer.truth(truth)
-    opposite = reader.writer.apply(ops.Not(), data)
-    with reader.reached(truth.parts, data if negated is None else None):
-        yes = reader.run(op.regions[0])
+    yes = _where(reader, truth, lambda: reader.run(op.regions[0]))
     no: tuple[Value, ...] = ()
     if len(op.regions) > 1:
-        with reader.reached(() if negated is None else negated.parts, opposite if negated is None else None):
-            no = reader.run(op.regions[1])
-    return tuple(either(reader, data, a, b) for a, b in zip(yes, no, strict=True)) if op.results else ()
+        no = _where(reader, truth, lambda: reader.run(op.regions[1]), holds=False)
+    return tuple(either(reader, truth, a, b) for a, b in zip(yes, no, strict=True)) if op.results else ()
 
 
-def either(reader: Reader, condition: Data, yes: Value, no: Value) -> Value:
+def _where(reader: Reader, truth: Truth, does: Callable[[], Result], *, holds: bool = True) -> Result:
+    """What is done where a condition of an instance holds, or where it does not."""
+    negated, data = negation(truth), reader.writer.truth(truth)
+    if holds:
+        parts, own = truth.parts, None if negated is not None else data
+    else:
+        parts = () if negated is None else negated.parts
+        own = reader.writer.apply(ops.Not(), data) if negated is None else None
+    with reader.reached(parts, own):
+        return does()
+
+
+def either(reader: Reader, truth: Truth, yes: Value, no: Value) -> Value:
     """One value where a condition holds, else the other."""
     if yes == no:
         return yes
-    if isinstance(yes, Address) or isinstance(no, Address):
-        raise UnsupportedOperator("a choice among pointers is not read")
-    spread, _ = reader.spread_condition(condition, yes)
+    if isinstance(yes, Address | Either) or isinstance(no, Address | Either):
+        if truth.shape or not (isinstance(yes, Address | Either) and isinstance(no, Address | Either)):
+            raise UnsupportedOperator("a choice among pointers, for each lane or with a number, is not read")
+        return Either(truth, yes, no)
+    spread, _ = reader.spread_condition(reader.writer.truth(truth), yes)
     found = reader.writer.select(spread, reader.writer.data(yes), reader.writer.data(no))
     return Truth((), found.shape, found) if isinstance(yes, Truth) else found
+
+
+def on_either(reader: Reader, op: Operation, name: str, does: Callable[[], Found]) -> Found:
+    """What an operation makes of one of two pointers, its operand of some name: one of what it makes of both."""
+    chosen, before = reader.values[name], reader.values
+    assert isinstance(chosen, Either)
+    found: list[Found] = []
+    for holds, value in ((True, chosen.yes), (False, chosen.no)):
+        reader.values = {**before, name: value}
+        try:
+            found.append(_where(reader, chosen.condition, does, holds=holds))
+        finally:
+            reader.values = before
+    yes, no = found
+    if yes is None or no is None:
+        return None
+    if isinstance(yes, tuple) or isinstance(no, tuple):
+        raise UnsupportedOperator(f"{op.name} of one of two pointers is not read")
+    return either(reader, chosen.condition, yes, no)
 
 
 def branch(reader: Reader, op: Operation, blocks: dict[str, Block]) -> None:
@@ -63,13 +95,8 @@ def branch(reader: Reader, op: Operation, blocks: dict[str, Block]) -> None:
         if decided is not None:
             reader.run(blocks[op.words[0 if decided else 1]])
             return
-        negated = negation(truth)
-        data = reader.writer.truth(truth)
-        with reader.reached(truth.parts, data if negated is None else None):
-            reader.run(blocks[op.words[0]])
-        opposite = reader.writer.apply(ops.Not(), data) if negated is None else None
-        with reader.reached(() if negated is None else negated.parts, opposite):
-            reader.run(blocks[op.words[1]])
+        _where(reader, truth, lambda: reader.run(blocks[op.words[0]]))
+        _where(reader, truth, lambda: reader.run(blocks[op.words[1]]), holds=False)
     finally:
         reader.blocks = before
 

@@ -12,10 +12,11 @@ import numpy as np
 
 from rewright import ops
 from rewright.frontends.triton.meaning.bits import with_sign, without_sign
+from rewright.frontends.triton.meaning.control import either
 from rewright.frontends.triton.meaning.integers import DTYPES, on_data
 from rewright.frontends.triton.meaning.selections import selected
 from rewright.frontends.triton.meaning.table import MEANINGS
-from rewright.frontends.triton.meaning.values import Address, Choice, Data, Truth, Value, Whole
+from rewright.frontends.triton.meaning.values import Address, Choice, Data, Either, Truth, Value, Whole
 from rewright.frontends.triton.text import Kind, Operation
 from rewright.ir.errors import UnsupportedOperator
 from rewright.ir.graph import GraphBuilder
@@ -248,8 +249,9 @@ def choice(reader: Reader, op: Operation) -> Value:
         decided = reader.decided(condition)
         if decided is not None:
             return yes if decided else no
-    if isinstance(yes, Address) or isinstance(no, Address):
-        raise UnsupportedOperator("a choice among pointers is not read")
+    if isinstance(yes, Address | Either) or isinstance(no, Address | Either):
+        truth = condition if isinstance(condition, Truth) else Truth((), condition.shape, reader.writer.data(condition))
+        return either(reader, truth, yes, no)
     spread, _ = reader.spread_condition(condition, yes)
     whole = selected(reader.writer, spread, reader.writer.data(yes), reader.writer.data(no))
     if isinstance(condition, Truth) and condition.data is None and isinstance(yes, Whole) and isinstance(no, Whole):

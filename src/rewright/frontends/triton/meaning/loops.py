@@ -423,8 +423,7 @@ class Loop:
                 continue
             with self._reader.reached(runs.parts):
                 ends = self._iteration(counter, values)
-            condition = self._reader.writer.truth(runs)
-            values = tuple(either(self._reader, condition, a, b) for a, b in zip(ends, values, strict=True))
+            values = tuple(either(self._reader, runs, a, b) for a, b in zip(ends, values, strict=True))
         return values
 
 

@@ -36,8 +36,8 @@ from rewright.frontends.triton.meaning.numbers import refuse_changed
 from rewright.frontends.triton.meaning.places import magnitude
 from rewright.frontends.triton.meaning.races import refuse_races
 from rewright.frontends.triton.meaning.safety import Ranges
-from rewright.frontends.triton.meaning.table import MEANINGS
-from rewright.frontends.triton.meaning.values import Address, Data, Shape, Truth, Value, Whole
+from rewright.frontends.triton.meaning.table import MEANINGS, Found, Meaning
+from rewright.frontends.triton.meaning.values import Address, Data, Either, Shape, Truth, Value, Whole
 from rewright.frontends.triton.meaning.writer import Writer
 from rewright.frontends.triton.text import Block, Function, Kind, Location, Module, Operation, all_operations
 from rewright.ir.dims import Dim, divide
@@ -135,7 +135,7 @@ class Reader:
             meaning = MEANINGS.get(op.name)
             if meaning is None:
                 raise UnsupportedOperator(f"the operation {op.name} is not read")
-            found = meaning(self, op)
+            found = self._found(op, meaning)
         except UnsupportedOperator as error:
             raise self._located(error, op.location) from None
         except TypeMismatch:
@@ -145,6 +145,13 @@ class Reader:
         for name, value in zip(op.results, results, strict=True):
             self.values[name] = self.fixed.get(name, self._named(value))
         self.writer.b.span = before
+
+    def _found(self, op: Operation, meaning: Meaning) -> Found:
+        """What an operation gives, whichever of two pointers its operands are."""
+        name = next((name for name in op.operands if isinstance(self.values.get(name), Either)), None)
+        if name is None or op.regions or op.name in ("scf.yield", "arith.select", "tt.call"):
+            return meaning(self, op)
+        return control.on_either(self, op, name, lambda: self._found(op, meaning))
 
     def _named(self, value: Value) -> Value:
         """Integers as a symbol, whether they were read or computed from what was read."""

@@ -11,7 +11,9 @@ from rewright.frontends.triton.text import Operation
 if TYPE_CHECKING:
     from rewright.frontends.triton.meaning.reader import Reader
 
-Meaning = Callable[["Reader", Operation], "Value | tuple[Value, ...] | None"]
+Found = Value | tuple[Value, ...] | None
+"""The results of an operation: one, several or none."""
+Meaning = Callable[["Reader", Operation], Found]
 
 
 class Meanings(dict[str, Meaning]):

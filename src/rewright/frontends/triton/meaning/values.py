@@ -77,6 +77,20 @@ class Address:
 
 
 @dataclass(frozen=True, slots=True)
+class Either:
+    """One pointer where a condition of an instance holds, else the other one."""
+
+    condition: Truth
+    yes: Address | Either
+    no: Address | Either
+
+    @property
+    def shape(self) -> Shape:
+        """That of both."""
+        return self.yes.shape
+
+
+@dataclass(frozen=True, slots=True)
 class Described:
     """A tensor by a pointer to its first element, sizes and strides: what a descriptor is made of."""
 
@@ -86,5 +100,5 @@ class Described:
     shape: Shape = ()
 
 
-Value = Data | Whole | Least | Truth | Address | Described
+Value = Data | Whole | Least | Truth | Address | Either | Described
 ALWAYS = Truth((), ())
