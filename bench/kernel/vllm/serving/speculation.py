@@ -70,15 +70,16 @@ def _accepted(accepted: Tensor, tokens: Tensor, bonus: Tensor, here: Tensor) -> 
     """The tokens up to the first draft that is not accepted, or all and one more; -1 where there is none."""
     accepted, tokens = accepted[PLACES], tokens[PLACES]
     drafted = torch.arange(3) < COUNTS[:, None]
-    before = F.pad((accepted | ~drafted).int(), (1, 0), value=1).cumprod(1)
-    found = torch.where(drafted & (before[:, :3] == 1), tokens, -1)
-    more = (torch.arange(4) == COUNTS[:, None]) & (before[:, 3:] == 1)
-    found = torch.where(more, bonus[:, None], F.pad(found, (0, 1), value=-1))
-    return torch.where(here[:, None], found, -1).int()
+    before = [here]
+    for k in range(3):
+        before.append(before[-1] & (accepted | ~drafted)[:, k])
+    found = torch.where(drafted & torch.stack(before[:3], 1), tokens, -1)
+    more = (torch.arange(4) == COUNTS[:, None]) & before[3][:, None]
+    return torch.where(more, bonus[:, None], F.pad(found, (0, 1), value=-1)).int()
 
 
 def _greedy(drafts: Tensor, chosen: Tensor, bonus: Tensor, greedy: Tensor) -> Tensor:
-    return _accepted(drafts == chosen, chosen, bonus, greedy)
+    return _accepted(drafts == chosen.int(), chosen.int(), bonus.int(), greedy)
 
 
 def _greedy_kernel(module: object, drafts: Tensor, chosen: Tensor, bonus: Tensor, greedy: Tensor) -> Tensor:
@@ -91,7 +92,7 @@ def _greedy_kernel(module: object, drafts: Tensor, chosen: Tensor, bonus: Tensor
 
 def _synthetic(drafts: Tensor, chosen: Tensor, bonus: Tensor, greedy: Tensor, drawn: Tensor, rates: Tensor) -> Tensor:
     accepted = (drawn < rates.index_select(0, torch.tensor([0, 1, 0, 0, 1, 2]))) & (drafts >= 0)
-    return _accepted(accepted, torch.where(accepted, drafts, chosen), bonus, greedy)
+    return _accepted(accepted, torch.where(accepted, drafts, chosen.int()), bonus.int(), greedy)
 
 
 def _synthetic_kernel(
@@ -110,7 +111,7 @@ def _random(
     token = drafts.clamp(min=0).long()[:, None]
     p, q = (x.gather(1, token)[:, 0] for x in (target, likely))
     accepted = (drafts >= 0) & (q > 0) & (p / q >= drawn)
-    return _accepted(accepted, torch.where(accepted, drafts, other), bonus, ~greedy)
+    return _accepted(accepted, torch.where(accepted, drafts, other), bonus.int(), ~greedy)
 
 
 def _random_kernel(
