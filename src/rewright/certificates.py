@@ -19,6 +19,7 @@ KINDS = {
     "rewright.certificate": "rewright.proof.kind",
     "rewright.equivalence": "rewright.equiv.kind",
     "rewright.pieces": "rewright.equiv.pieces",
+    "rewright.kernel": "rewright.kernel.certificate",
     "rewright.env.certificate": "rewright.env.certificate",
     "rewright.deployment": "rewright.env.deploy",
 }

@@ -1,75 +1,93 @@
-"""Proofs where both programs have one normal form as a whole, which needs no parts to be related.
+"""Claims that both programs have one normal form as a whole, which need no parts to be related.
 
-The prover of rules decides that. There is no certificate, which the verdict says.
+The prover of rules decides them, and again when a certificate is audited. There are several claims about two programs,
+since what a kernel looks up, and the numbers that are written in it, can be said in more ways than one.
 """
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Literal
 
-from rewright.equiv import Equivalence
-from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 from rewright.kernel.bounds import facts_of
 from rewright.kernel.constants import with_decimals
 from rewright.kernel.marks import with_marks
 from rewright.kernel.short_folds import written_out
-from rewright.refine.verdict import Evidence
+from rewright.proof.conditions import REALS, conditions, open_obligations
+from rewright.proof.wrapping import insert_wrapping
 from rewright.terms.claim import Claim
-from rewright.terms.normal.prove import prove
 
 _DECIMALS = "a number of few digits is that decimal, and a rounded 1/n is 1/n: 0.1 stands for 1/10"
+Given = Literal["nothing", "look-ups", "tables", "marks"]
+"""What is known of inputs: that look-ups are in bounds, that all elements of tables are, or which labels count."""
 
 
-def by_normal_forms(left: Graph, right: Graph, verdict: Equivalence, seconds: float) -> Equivalence:
-    """The verdict, or *proved* where both programs have one normal form, under the conditions that it lists."""
-    deadline = time.monotonic() + seconds
-    for claim, assumed in _claims(left, right):
-        left_over = deadline - time.monotonic()
-        if left_over <= 0:
-            break
-        try:
-            outcome = prove(claim, left_over)
-        except RewrightError:
-            continue
-        if outcome.status == "proved":
-            reason = "both programs have one normal form; there is no certificate"
-            assumptions = tuple(dict.fromkeys((*verdict.assumptions, *assumed)))
-            return replace(
-                verdict,
-                status="proved",
-                evidence=Evidence.PROVED,
-                reason=reason,
-                findings=(),
-                certify=None,
-                assumptions=assumptions,
-            )
-    return verdict
+@dataclass(frozen=True)
+class Way:
+    """One claim that both programs have one normal form."""
+
+    given: Given
+    decimals: bool = False
+    """Whether numbers of few digits are decimals."""
+    products: bool = False
+    """Whether short folds and products of matrices are written out."""
 
 
-def _claims(left: Graph, right: Graph) -> Iterator[tuple[Claim, tuple[str, ...]]]:
+Stated = tuple[Claim, tuple[str, ...]]
+"""A claim, and what it takes for granted in words."""
+
+
+def claims(left: Graph, right: Graph) -> Iterator[tuple[Way, Stated]]:
     """What to try, the fewest conditions first."""
-    found: list[tuple[Claim, tuple[str, ...]]] = [(Claim(left, right), ())]
-    facts, texts = facts_of(left, right)
-    if facts is not None:
-        found.append((Claim(left, right, facts=facts), texts))
-    wide, wide_texts = facts_of(left, right, tables=True)
-    if wide is not None and wide_texts != texts:
-        found.append((Claim(left, right, facts=wide), wide_texts))
-    marked = with_marks(left, right)
-    if marked is not None:
-        found.append((Claim(*marked[:2], facts=marked[2]), marked[3]))
-    decimals = [
-        (Claim(one or claim.left, other or claim.right, facts=claim.facts), (*assumed, _DECIMALS))
-        for claim, assumed in found
-        for one, other in [(with_decimals(claim.left), with_decimals(claim.right))]
-        if one is not None or other is not None
-    ]
-    yield from (*found, *decimals)
-    for claim, assumed in [*found[-1:], *decimals[-1:]]:
-        one, other = written_out(claim.left, products=True), written_out(claim.right, products=True)
-        if one is not None or other is not None:
-            facts = claim.facts and (written_out(claim.facts, products=True) or claim.facts)
-            yield Claim(one or claim.left, other or claim.right, facts=facts), assumed
+    kinds: tuple[Given, ...] = ("nothing", "look-ups", "tables", "marks")
+    plain = [Way(given) for given in kinds if _given(given, left, right) is not None]
+    most = plain[-1]
+    last = (replace(most, products=True), replace(most, decimals=True, products=True))
+    for way in (*plain, *(replace(way, decimals=True) for way in plain), *last):
+        found = claim_of(way, left, right)
+        if found is not None:
+            yield way, found
+
+
+def claim_of(way: Way, left: Graph, right: Graph) -> Stated | None:
+    """One claim about two programs, with short integers that count from the other end; None where it is no other."""
+    found = _given(way.given, insert_wrapping(left), insert_wrapping(right))
+    if found is None:
+        return None
+    claim, texts = found
+    for applies, change in ((way.decimals, with_decimals), (way.products, _WRITTEN_OUT)):
+        if applies:
+            one, other = change(claim.left), change(claim.right)
+            if one is None and other is None:
+                return None
+            facts = _WRITTEN_OUT(claim.facts) if way.products and claim.facts is not None else None
+            claim = Claim(one or claim.left, other or claim.right, facts=facts or claim.facts)
+    return claim, (*texts, *([_DECIMALS] if way.decimals else []))
+
+
+_WRITTEN_OUT: Callable[[Graph], Graph | None] = partial(written_out, products=True)
+
+
+def _given(given: Given, left: Graph, right: Graph) -> Stated | None:
+    """The programs with what is known of their inputs; None where that is nothing more."""
+    if given == "nothing":
+        return Claim(left, right), ()
+    if given == "marks":
+        marked = with_marks(left, right)
+        return None if marked is None else (Claim(*marked[:2], facts=marked[2]), marked[3])
+    facts, texts = facts_of(left, right, tables=given == "tables")
+    if facts is None or (given == "tables" and texts == facts_of(left, right)[1]):
+        return None
+    return Claim(left, right, facts=facts), texts
+
+
+def stated(left: Graph, right: Graph) -> tuple[str, ...]:
+    """What any claim about two programs rests on, in words; raises Violated where no input meets a condition."""
+    sides = insert_wrapping(left), insert_wrapping(right)
+    found = [REALS, *conditions(open_obligations(sides, {}, ()), lambda program, position: None)]
+    for graph in sides:
+        found += [text for text in graph.metadata.get("assumptions", "").split("; ") if text]
+    return tuple(dict.fromkeys(found))

@@ -263,6 +263,8 @@ def draws(
     if ties:
         found.append(_of_ties(args, kwargs))
     found += [tree_map_only(torch.Tensor, partial(_with, value), (args, kwargs)) for value in special[:_MOST_SPECIAL]]
+    if any(_is_short(x) for x in tree_flatten((args, kwargs))[0]):
+        found.append(tree_map_only(torch.Tensor, _of_all_numbers, (args, kwargs)))
     if extreme:
         found.append(tree_map_only(torch.Tensor, _extreme, (args, kwargs)))
     named = {**dict(zip(parameters, args, strict=False)), **kwargs}
@@ -299,6 +301,22 @@ def _of_ties(args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Sequence[A
         return made
 
     return tree_map_only(torch.Tensor, new, (args, kwargs))
+
+
+def _is_short(value: Any) -> bool:
+    return isinstance(value, torch.Tensor) and value.dtype in (torch.int8, torch.uint8, torch.int16)
+
+
+def _of_all_numbers(tensor: torch.Tensor) -> torch.Tensor:
+    """Integers of 8 and 16 bits over all of their range, the ends among them; other tensors as they are."""
+    if not _is_short(tensor):
+        return tensor
+    limits = torch.iinfo(tensor.dtype)
+    generator = torch.Generator().manual_seed(0)
+    drawn = torch.randint(limits.min, limits.max + 1, tensor.shape, generator=generator, dtype=tensor.dtype)
+    flat = drawn.view(-1)
+    flat[::5], flat[1::5] = limits.max, limits.min
+    return drawn
 
 
 def _extreme(tensor: torch.Tensor) -> torch.Tensor:

@@ -1,0 +1,197 @@
+"""Certificates of kernels: for which outputs which programs are compared, and how these are proved equal.
+
+Some outputs have one normal form as they are; others are proved by ``rewright.equiv`` with the kernel's look-ups as
+outputs too, or with short folds written out. An audit makes the same programs again and proves each part again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from rewright.equiv.audit import audit as check_equivalence
+from rewright.equiv.certificate import EquivalenceCertificate
+from rewright.equiv.files import EQUIVALENCE
+from rewright.ir.digest import digest
+from rewright.ir.errors import Damaged, OtherPrograms, Refused, RewrightError
+from rewright.ir.graph import Graph
+from rewright.ir.rebuilding import remove_dead_nodes
+from rewright.kernel.bounds import with_look_ups
+from rewright.kernel.forms import Way, claim_of, stated
+from rewright.kernel.short_folds import written_out
+from rewright.proof.container import Form, Header
+from rewright.proof.entries import Entries, as_list, as_text, as_truth
+from rewright.proof.kinds import Kind, Programs, Proved, Said, alone, require
+from rewright.proof.ledger import Store
+from rewright.terms.normal.prove import prove
+
+SECONDS = 120.0
+"""For one normal form."""
+_HEADER = Header("rewright.kernel", 1, ("reference", "kernel", "parts", "assumptions", "digest"))
+Made = Literal["as they are", "with look-ups", "written out"]
+"""The programs that are compared: with look-ups as outputs, or with short folds of the reference written out."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """Some outputs, and why they are equal."""
+
+    outputs: tuple[str, ...]
+    made: Made
+    proof: EquivalenceCertificate | Way
+    """A proof about the programs that are compared, or which claim on normal forms it is."""
+
+
+@dataclass(frozen=True)
+class KernelCertificate:
+    """A proof that a program which was read of kernels computes what a reference does."""
+
+    reference: str
+    """The digest of the reference."""
+    kernel: str
+    """The digest of what was read."""
+    parts: tuple[Part, ...] = field(repr=False)
+    assumptions: tuple[str, ...]
+    intact: bool = field(default=True, repr=False, compare=False)
+    captured: str = field(default="", repr=False, compare=False)
+    """What was checked of the captures when the proof was written down; the file has no place for it."""
+
+    def save(self, path: str | Path) -> None:
+        """Write the certificate, as a whole or not at all; raises RewrightError."""
+        KERNEL.save(self, path)
+
+
+def certificate_of(left: Graph, right: Graph, parts: tuple[Part, ...]) -> KernelCertificate:
+    """The certificate of parts that are proved."""
+    texts = dict.fromkeys(text for part in parts for text in _taken(part, left, right))
+    return KernelCertificate(digest(left), digest(right), parts, tuple(texts))
+
+
+def compared(made: Made, outputs: tuple[str, ...], left: Graph, right: Graph) -> tuple[Graph, Graph] | None:
+    """The programs that are compared for some outputs; None where they are no others, or the outputs not there."""
+    if not set(outputs) <= left.outputs.keys() & right.outputs.keys():
+        return None
+    left, right = (_restricted(graph, outputs) for graph in (left, right))
+    if made == "with look-ups":
+        return with_look_ups(left, right)
+    short = written_out(left) if made == "written out" else left
+    return None if short is None else (short, right)
+
+
+def _restricted(graph: Graph, outputs: tuple[str, ...]) -> Graph:
+    if tuple(graph.outputs) == outputs:
+        return graph
+    return remove_dead_nodes(replace(graph, outputs={name: graph.outputs[name] for name in outputs}))
+
+
+def _taken(part: Part, left: Graph, right: Graph) -> tuple[str, ...]:
+    """What a part takes for granted, in words; raises Refused for one that is about no programs."""
+    if isinstance(part.proof, EquivalenceCertificate):
+        return (*part.proof.taken, *part.proof.assumptions)
+    sides = compared(part.made, part.outputs, left, right)
+    found = None if sides is None else claim_of(part.proof, *sides)
+    if sides is None or found is None:
+        raise Refused(f"there are no such programs as for the outputs {', '.join(part.outputs)}")
+    return (*stated(*sides), *found[1])
+
+
+def audit(certificate: KernelCertificate, left: Graph, right: Graph, store: Store | None = None) -> int:
+    """Verify a certificate for a reference and what was read of a kernel; how many parts were proved again.
+
+    Raises Refused, naming the outputs, for what does not follow.
+    """
+    for graph, known, name in ((left, certificate.reference, "reference"), (right, certificate.kernel, "kernel")):
+        if digest(graph) != known:
+            raise OtherPrograms(f"the certificate is not about the {name} that was given")
+    for part in certificate.parts:
+        why = _why_not(part, left, right, store)
+        if why is not None:
+            raise Refused(f"the outputs {', '.join(part.outputs)} are not proved: {why}")
+    missing = left.outputs.keys() - {name for part in certificate.parts for name in part.outputs}
+    if missing:
+        raise Refused(f"no part is about the output {min(missing)!r}")
+    if certificate.assumptions != certificate_of(left, right, certificate.parts).assumptions:
+        raise Refused("the certificate states other assumptions than its proof needs")
+    if not certificate.intact:
+        raise Damaged("the certificate was changed after it was written: it is not the text of its contents")
+    return len(certificate.parts)
+
+
+def _why_not(part: Part, left: Graph, right: Graph, store: Store | None) -> str | None:
+    sides = compared(part.made, part.outputs, left, right)
+    if sides is None:
+        return "there are no such programs"
+    if isinstance(part.proof, Way):
+        found = claim_of(part.proof, *sides)
+        outcome = None if found is None else prove(found[0], SECONDS)
+        if outcome is None:
+            return "there is no such claim"
+        return None if outcome.status == "proved" else outcome.reason or outcome.status
+    if part.proof.definitions or any(part.proof.tables) or part.proof.ranges:
+        return "its proof is about inputs that are renamed, or have certain values"
+    try:
+        check_equivalence(part.proof, sides[0], alone(sides[1]), None, store)
+    except RewrightError as error:
+        return str(error)
+    return None
+
+
+# --- in files
+
+
+def _table(certificate: KernelCertificate) -> dict[str, Any]:
+    return {
+        "reference": certificate.reference,
+        "kernel": certificate.kernel,
+        "parts": [[list(part.outputs), part.made, _proof_table(part.proof)] for part in certificate.parts],
+        "assumptions": list(certificate.assumptions),
+    }
+
+
+def _proof_table(proof: EquivalenceCertificate | Way) -> Any:
+    if isinstance(proof, Way):
+        return [proof.given, proof.decimals, proof.products]
+    return EQUIVALENCE.sealed(proof)
+
+
+def _build(entries: Entries) -> KernelCertificate:
+    return KernelCertificate(
+        entries.one("reference", as_text),
+        entries.one("kernel", as_text),
+        entries.each("parts", _part),
+        entries.each("assumptions", as_text),
+    )
+
+
+def _part(value: Any) -> Part:
+    outputs, made, proof = as_list(value, 3)
+    if made not in ("as they are", "with look-ups", "written out"):
+        raise ValueError(f"{made!r:.40} is no way to compare programs")
+    own = _way(proof) if isinstance(proof, list) else EQUIVALENCE.of_value(proof)
+    return Part(tuple(map(as_text, as_list(outputs))), made, own)
+
+
+def _way(value: Any) -> Way:
+    given, decimals, products = as_list(value, 3)
+    if given not in ("nothing", "look-ups", "tables", "marks"):
+        raise ValueError(f"{given!r:.40} is nothing that is known of inputs")
+    return Way(given, as_truth(decimals), as_truth(products))
+
+
+KERNEL = Form(_HEADER, _table, _build)
+"""How proofs about kernels are written."""
+
+
+def _check(certificate: KernelCertificate, programs: Programs | None, store: Store | None) -> Proved:
+    given = require(programs)
+    (right,) = given.right.graphs
+    count = audit(certificate, given.left, right, store)
+    outputs = "output" if len(given.left.outputs) == 1 else f"{len(given.left.outputs)} outputs"
+    said = Said("assumptions", "assuming that", certificate.assumptions)
+    claim = f"what was read of the kernel computes the {outputs} of the reference"
+    parts = "part" if count == 1 else "parts"
+    return Proved(claim, (said,), f"{count} {parts}", {"parts": count}, (), (given.left, right))
+
+
+KIND = Kind(KERNEL.read, _check)
