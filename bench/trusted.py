@@ -16,6 +16,7 @@ from bench.tables import print_table
 CHECKS = {
     "certificate of a refinement": "rewright.proof.checker",
     "certificate of an equivalence": "rewright.equiv.audit",
+    "certificate of a kernel": "rewright.kernel.certificate",
     "certificate of a rewritten module": "rewright.env.certificate",
     "capture from PyTorch": "rewright.frontends.torch.capture",
     "capture from JAX": "rewright.frontends.jax.capture",

@@ -6,10 +6,14 @@ from bench.lines import counted
 from bench.trusted import CHECKS, imported
 
 ENGINES = {"lifting", "refine", "blame", "interp", "frontends", "rules", "optimize", "env", "egraph"}
-BOUNDS = {"certificate of a refinement": 18_580, "certificate of an equivalence": 19_523}
+BOUNDS = {
+    "certificate of a refinement": 18_681,
+    "certificate of an equivalence": 19_624,
+    "certificate of a kernel": 22_200,
+}
 """Lines of code without comments and docstrings; the bounds go down, and up only for a law that nothing else shows.
 
-The last ones were those of rows that sorts have put in order (about 440 lines).
+The last ones were those of rows that sorts have put in order (about 440 lines), and of floats of 8 bits (about 100).
 """
 
 

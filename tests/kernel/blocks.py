@@ -241,3 +241,47 @@ def beside(x: Tensor) -> Tensor:
 def any_kernel(function: Any, **given: Any) -> Any:
     """A launcher with some arguments given."""
     return lambda *args: function(*args, **given)
+
+
+@triton.jit
+def doubled_kernel(x, out, n, BLOCK: tl.constexpr):
+    place = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    value = tl.load(x + place, place < n, other=0)
+    tl.store(out + place, (value + value).to(tl.int32), place < n)
+
+
+def doubled(x: Tensor) -> Tensor:
+    out = torch.empty(x.shape, dtype=torch.int32)
+    doubled_kernel[(triton.cdiv(x.numel(), 16),)](x, out, x.numel(), 16)
+    return out
+
+
+@triton.jit
+def rounded_kernel(x, out, scales, n, stride, MOST: tl.constexpr, BLOCK: tl.constexpr):
+    row, place = tl.program_id(0), tl.arange(0, BLOCK)
+    value = tl.load(x + row * stride + place, place < n, other=0.0)
+    scale = tl.maximum(tl.max(tl.abs(value)), 1e-10) / MOST
+    tl.store(out + row * stride + place, tl.clamp(value / scale, -MOST, MOST).to(out.dtype.element_ty), place < n)
+    tl.store(scales + row, scale)
+
+
+def rounded(x: Tensor, most: float = 448.0) -> tuple[Tensor, Tensor]:
+    out, scales = torch.empty_like(x, dtype=torch.float8_e4m3fn), torch.empty(x.shape[0], 1)
+    rounded_kernel[(x.shape[0],)](x, out, scales, x.shape[1], x.stride(0), most, triton.next_power_of_2(x.shape[1]))
+    return out, scales
+
+
+@triton.jit
+def chosen_kernel(x, y, out, n, BLOCK: tl.constexpr, LEAST: tl.constexpr):
+    row, place = tl.program_id(0), tl.arange(0, BLOCK)
+    if row >= LEAST:
+        source = x
+    else:
+        source = y
+    tl.store(out + row * n + place, tl.load(source + row * n + place, place < n), place < n)
+
+
+def chosen(x: Tensor, y: Tensor, least: int = 2) -> Tensor:
+    out = torch.empty_like(x)
+    chosen_kernel[(x.shape[0],)](x, y, out, x.shape[1], triton.next_power_of_2(x.shape[1]), least)
+    return out

@@ -62,22 +62,6 @@ class KernelVerdict(Equivalence):
     graphs: tuple[Graph, Graph] | None = field(default=None, repr=False, compare=False)
     """The reference, and what was read of the kernel: the programs that the certificate is about."""
 
-    @property
-    def worth(self) -> str:
-        """As of other verdicts; a proof without a certificate is one of the prover alone."""
-        return "proved by the prover of rules" if self._is_alone() else super().worth
-
-    @property
-    def basis(self) -> str:
-        """A sentence that says what the status rests on."""
-        text = (
-            "The prover of rules, on which the checker stands too, found the programs equal; there is no certificate."
-        )
-        return text if self._is_alone() else super().basis
-
-    def _is_alone(self) -> bool:
-        return self.status == "proved" and self.evidence is Evidence.PROVED and self.certify is None
-
 
 def kernel(
     reference: Callable[..., Any],

@@ -116,10 +116,10 @@ def _arm(value: Value, guard: Guard, polarity: bool) -> Value:
 def equal_leaves(context: Context, left: Polynomial, right: Polynomial) -> bool:
     """Whether the difference vanishes once denominators are cleared and equal accesses are merged."""
     rest = _where_known(context, left - right)
-    for step in (0, 1, 2):
+    for opens in (None, False, None, True, None):
         if not rest.terms:
             return True
-        rest = _unify(context, rest) if step == 1 else clear_denominators(rest)
+        rest = clear_denominators(rest) if opens is None else _Unifier(context, opens=opens).polynomial(rest)
     if not rest.terms or any(equal_leaves(context, other, ZERO) for other in regroupings(context, rest)):
         return True
     return _same_maximum(context, left - right) or _same_logarithm(context, left - right)
@@ -212,15 +212,14 @@ def clear_denominators(value: Polynomial) -> Polynomial:
     return value
 
 
-def _unify(context: Context, value: Polynomial) -> Polynomial:
-    return _Unifier(context).polynomial(value)
-
-
 class _Unifier:
-    """Replaces accesses and sums by the first one that provably reads the same place or has the same bounds."""
+    """Replaces accesses and sums by the first one that provably reads the same place or has the same bounds.
 
-    def __init__(self, context: Context) -> None:
-        self.context = context
+    It knows nothing of the variables of sums; with ``opens`` it knows their ranges, which takes longer.
+    """
+
+    def __init__(self, context: Context, *, opens: bool) -> None:
+        self.context, self.opens = context, opens
         self.known: dict[bytes, Polynomial] = {}
         self.seen: dict[_Form, dict[tuple[Number, ...], Element | PrefixSum | Largest]] = {}
         """By form, and by the constants of the indices or bounds: those of one form that differ there are apart."""
@@ -232,7 +231,7 @@ class _Unifier:
             for atom, exponent in monomial:
                 product = product * power(self.atom(atom), exponent)
             total = total + product
-        return with_last_terms(self.context, total)
+        return with_last_terms(self.context, total) if self.opens else total
 
     def atom(self, atom: Atom) -> Polynomial:
         if atom.key not in self.known:
@@ -261,6 +260,17 @@ class _Unifier:
         """A sum as the first that is the same, once the accesses inside are the first that read the same place."""
         if not all(self.context.holds(at_least_zero(bound)) for bound in atom.bounds):
             return polynomial(self._first(atom))
+        if self.opens:
+            return self._opened(atom)
+        body = self.polynomial(atom.body)
+        if body == atom.body:
+            return polynomial(self._first(atom))
+        binders, body = open_sum(self.context, atom, body)
+        with self.context.ranges(binders):
+            return self._with_first_sums(sum_terms(self.context, binders, body))
+
+    def _opened(self, atom: PrefixSum) -> Polynomial:
+        """The same, by what is known of its variables; a sum that has no term, or one, and one in tiles."""
         if self._is_absent(atom):
             return ZERO
         tiles = in_tiles(self.context, atom)
@@ -273,15 +283,18 @@ class _Unifier:
             return self.polynomial(sum_terms(self.context, [b for b in binders if b[0] not in single], term))
         with self.context.ranges(binders):
             # What is known of a term is not known where there is none.
-            inside = _Unifier(self.context)
+            inside = _Unifier(self.context, opens=True)
             inside.seen = {form: dict(alike) for form, alike in self.seen.items()}
             changed = inside.polynomial(body)
             if changed == body:
                 return polynomial(self._first(atom))
             found = sum_terms(self.context, binders, changed)
-        for inner in [inner for inner in found.atoms() if isinstance(inner, PrefixSum)]:
-            found = with_atom(found, inner, polynomial(self._first(inner)))
-        return found
+        return self._with_first_sums(found)
+
+    def _with_first_sums(self, value: Polynomial) -> Polynomial:
+        for inner in [inner for inner in value.atoms() if isinstance(inner, PrefixSum)]:
+            value = with_atom(value, inner, polynomial(self._first(inner)))
+        return value
 
     def _is_absent(self, atom: PrefixSum) -> bool:
         """Whether all terms have one condition as a factor that is known to hold nowhere."""

@@ -280,10 +280,10 @@ def _opens(atom: PrefixSum, exponent: Number, names: frozenset[str]) -> bool:
     return isinstance(exponent, int) and exponent > 0 and not any(b.free & names for b in atom.bounds)
 
 
-def open_sum(context: Context, atom: PrefixSum) -> tuple[list[Binder], Polynomial]:
-    """The ranges and the body of a prefix sum under fresh names."""
+def open_sum(context: Context, atom: PrefixSum, body: Polynomial | None = None) -> tuple[list[Binder], Polynomial]:
+    """The ranges and the body of a prefix sum, or another body in its place, under fresh names."""
     names, values = open_binders(context, len(atom.bounds), atom.depth)
-    body = substitute(context, atom.body, values)
+    body = substitute(context, body or atom.body, values)
     return [(name, ZERO, bound) for name, bound in zip(names, atom.bounds, strict=True)], body
 
 
