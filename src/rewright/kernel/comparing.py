@@ -15,7 +15,7 @@ from rewright.kernel.certificate import KernelCertificate, Made, Part, certifica
 from rewright.kernel.certificate import compared as sides_of
 from rewright.kernel.forms import Way, claims, stated
 from rewright.refine.alarm import PREFIX
-from rewright.refine.verdict import Evidence
+from rewright.refine.verdict import Evidence, OutputRelation
 from rewright.terms.normal.prove import prove
 
 _SECONDS, _FORMS = 60.0, 30.0
@@ -69,6 +69,7 @@ def _proved(verdict: Equivalence, left: Graph, right: Graph, found: list[_Found]
     def certificate() -> KernelCertificate:
         return certificate_of(left, right, tuple(one.part() for one in found))
 
+    relation = {name: OutputRelation(name, "", f"{name} (left) = {name} (right)", None, True) for name in left.outputs}
     texts = dict.fromkeys((*verdict.assumptions, *(text for one in found for text in one.assumptions)))
     return replace(
         verdict,
@@ -76,6 +77,7 @@ def _proved(verdict: Equivalence, left: Graph, right: Graph, found: list[_Found]
         evidence=Evidence.PROVED,
         reason=reason,
         findings=(),
+        relation=relation,
         certify=cast("Any", certificate),
         assumptions=tuple(texts),
     )
