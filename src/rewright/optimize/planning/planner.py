@@ -87,6 +87,9 @@ class Planner(Storing):
 
     def plan(self) -> Plan:
         """The plan; raises RewrightError where an operator can neither be fused nor run by a library."""
+        for node in self.graph.nodes:
+            if node.type.dtype.is_byte_float:
+                raise RewrightError(f"{node.op.name} at {node.span} has floats of 8 bits, for which no kernel is printed")
         self._opaque()
         if self.like is None:
             for position in dense_products(self.graph, self.machine):

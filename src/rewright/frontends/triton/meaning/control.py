@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
 from rewright import ops
@@ -53,8 +54,8 @@ def either(reader: Reader, truth: Truth, yes: Value, no: Value) -> Value:
     if yes == no:
         return yes
     if isinstance(yes, Address | Either) or isinstance(no, Address | Either):
-        if truth.shape or not (isinstance(yes, Address | Either) and isinstance(no, Address | Either)):
-            raise UnsupportedOperator("a choice among pointers, for each lane or with a number, is not read")
+        if not (isinstance(yes, Address | Either) and isinstance(no, Address | Either)):
+            raise UnsupportedOperator("a choice between a pointer and a number is not read")
         return Either(truth, yes, no)
     spread, _ = reader.spread_condition(reader.writer.truth(truth), yes)
     found = reader.writer.select(spread, reader.writer.data(yes), reader.writer.data(no))
@@ -65,6 +66,8 @@ def on_either(reader: Reader, op: Operation, name: str, does: Callable[[], Found
     """What an operation makes of one of two pointers, its operand of some name: one of what it makes of both."""
     chosen, before = reader.values[name], reader.values
     assert isinstance(chosen, Either)
+    if chosen.condition.shape:
+        return _on_lanes(reader, op, name, chosen, does)
     found: list[Found] = []
     for holds, value in ((True, chosen.yes), (False, chosen.no)):
         reader.values = {**before, name: value}
@@ -78,6 +81,52 @@ def on_either(reader: Reader, op: Operation, name: str, does: Callable[[], Found
     if isinstance(yes, tuple) or isinstance(no, tuple):
         raise UnsupportedOperator(f"{op.name} of one of two pointers is not read")
     return either(reader, chosen.condition, yes, no)
+
+
+def _on_lanes(reader: Reader, op: Operation, name: str, chosen: Either, does: Callable[[], Found]) -> Found:
+    """The same where the lanes of a block have one of two pointers each: a load of both, masked."""
+    masked = {"tt.load": 1, "tt.store": 2}.get(op.name)
+    if name != op.operands[0] or (masked is None and op.name != "tt.addptr"):
+        raise UnsupportedOperator(f"{op.name} of one of two pointers for each lane is not read")
+    before, found = reader.values, list[Found]()
+    mask = op.operands[masked] if masked is not None and len(op.operands) > masked else None
+    for holds, value in ((True, chosen.yes), (False, chosen.no)):
+        reader.values = {**before, name: value}
+        if masked is not None and mask is None:
+            raise UnsupportedOperator(f"{op.name} of one of two pointers for each lane has no mask")
+        if mask is not None:
+            reader.values[mask] = _both(reader, before[mask], chosen.condition, holds=holds)
+        try:
+            found.append(does())
+        finally:
+            reader.values = before
+    yes, no = found
+    if yes is None or no is None:
+        return None
+    assert not isinstance(yes, tuple) and not isinstance(no, tuple)
+    return either(reader, chosen.condition, yes, no)
+
+
+def _both(reader: Reader, mask: Value, condition: Truth, *, holds: bool) -> Truth:
+    """A mask where a condition of lanes holds too, or where it does not."""
+    data = reader.writer.truth(condition)
+    own = mask if isinstance(mask, Truth) else Truth((), data.shape, reader.writer.data(mask))
+    negated = negation(condition) or _unequal(reader, condition, own)
+    if not holds and negated is None:
+        other = reader.writer.apply(ops.Not(), data)
+        return replace(own, data=other if own.data is None else reader.writer.apply(ops.And(), own.data, other))
+    also = condition if holds or negated is None else negated
+    joined = also.data if own.data is None or also.data is None else reader.writer.apply(ops.And(), own.data, also.data)
+    return own.both(also, joined if joined is not None else own.data)
+
+
+def _unequal(reader: Reader, condition: Truth, mask: Truth) -> Truth | None:
+    """Where an equation does not hold whose one side is no smaller where a mask holds: the side is larger there."""
+    for part in condition.parts:
+        is_equation = condition.data is None and len(condition.parts) == 2 and part * -1 in condition.parts
+        if is_equation and reader.implies(part, mask.parts):
+            return replace(condition, parts=(part - 1,))
+    return None
 
 
 def branch(reader: Reader, op: Operation, blocks: dict[str, Block]) -> None:
