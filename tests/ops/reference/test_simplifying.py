@@ -184,3 +184,11 @@ def test_symbolic_sizes() -> None:
     direct = b.node(result).operands[0]
     assert b.type(direct).shape == (batch, length, 3)
     assert b.node(direct).operands[0] == x
+
+
+def test_memory_that_nobody_wrote_is_no_known_number() -> None:
+    builder = SimplifyingBuilder()
+    kind = TensorType((2,), DType.I32)
+    memory = builder.add(ops.CustomCall(ops.CustomCall.UNINITIALIZED, (), (kind,), 0))
+
+    assert builder.known(memory) is None

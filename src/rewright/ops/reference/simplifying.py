@@ -57,7 +57,7 @@ class SimplifyingBuilder(GraphBuilder):
 
     def computed(self, op: Operator, operands: Sequence[int]) -> Array | None:
         """What an operator gives on operands that are all known; None where one is not."""
-        if not isinstance(op, TensorOperator) or isinstance(op, (ops.Collective, ops.Input)):
+        if not isinstance(op, TensorOperator) or isinstance(op, (ops.Collective, ops.CustomCall, ops.Input)):
             return None
         values = [self.known(operand) for operand in operands]
         given = [value for value in values if value is not None]

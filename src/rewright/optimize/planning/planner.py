@@ -89,7 +89,9 @@ class Planner(Storing):
         """The plan; raises RewrightError where an operator can neither be fused nor run by a library."""
         for node in self.graph.nodes:
             if node.type.dtype.is_byte_float:
-                raise RewrightError(f"{node.op.name} at {node.span} has floats of 8 bits, for which no kernel is printed")
+                raise RewrightError(
+                    f"{node.op.name} at {node.span} has floats of 8 bits, which kernels are not printed for"
+                )
         self._opaque()
         if self.like is None:
             for position in dense_products(self.graph, self.machine):

@@ -21,6 +21,7 @@ from rewright.frontends.triton.meaning.scatters import (
     NEUTRAL,
     accumulated,
     accumulated_at_points,
+    axes_of,
     has_lanes,
     marked,
     names_of,
@@ -486,7 +487,7 @@ class Accesses:
 
     def _read(self, places: Sequence[Index]) -> tuple[tuple[str, tuple[str, ...]], ...]:
         names = dict.fromkeys(n for place in places for n in variables(place) if n.startswith(DATA))
-        return tuple((name, self._w.read(name).axes) for name in names)
+        return tuple((name, tuple(sorted(axes_of(self._w, variable(name))))) for name in names)
 
     def _variables(self, block: Shape) -> dict[str, Dim]:
         return {**self._w.axes, **dict(zip(lanes(len(block)), block, strict=True))}

@@ -63,7 +63,7 @@ def rows_of(writer: Writer, places: Sequence[Index], digits: Sequence[Place | No
     Raises UnsupportedOperator where lanes that have rows of their own count along other axes too.
     """
     read = tuple(axis for axis, place in enumerate(places) if reads_data(place))
-    axes = {name for axis in read for name in _axes(writer, places[axis])}
+    axes = {name for axis in read for name in axes_of(writer, places[axis])}
     along = [axis for axis in range(len(places)) if axis not in read and set(variables(places[axis])) & axes]
     own = [d.variable for axis in along for d in _digits(digits[axis])]
     left = [digits[axis] for axis in range(len(places)) if axis not in read]
@@ -78,7 +78,7 @@ def rows_of(writer: Writer, places: Sequence[Index], digits: Sequence[Place | No
     whole = tuple(place for place in kept if place is not None)
     found = Rows(looked_up, numbers, whole, others if are_apart else None, read)
     if of_lanes and not are_apart:
-        own_lanes = {name for axis in looked_up for name in _axes(writer, places[axis]) if name.startswith("lane")}
+        own_lanes = {name for axis in looked_up for name in axes_of(writer, places[axis]) if name.startswith("lane")}
         found = _by_lanes(writer, found, sorted(int(name.removeprefix("lane")) for name in own_lanes))
     names = [d.variable for place in found.places for d in place.digits]
     if set(names) & ({*found.names} | axes) or not _are_different(names):
@@ -220,7 +220,7 @@ def _first(writer: Writer, rows: Rows, condition: Data | None, column: int) -> i
 
 def _of_rows(writer: Writer, rows: Rows, mask: Truth) -> tuple[Data | None, Truth]:
     """What of a mask is the same for a whole row, and the rest of it."""
-    own = tuple(part for part in mask.parts if _axes(writer, part) <= set(rows.names))
+    own = tuple(part for part in mask.parts if axes_of(writer, part) <= set(rows.names))
     data = None if mask.data is None else _narrowed(writer, mask.data, rows.lanes)
     is_own = data is not None and set(data.axes) <= set(rows.axes)
     rest = replace(mask, parts=tuple(p for p in mask.parts if p not in own), data=None if is_own else mask.data)
@@ -249,7 +249,7 @@ def _moving(writer: Writer, data: Data) -> list[int]:
     return [axis - outer for axis, size in sizes.items() if axis >= outer and size != 1]
 
 
-def _axes(writer: Writer, index: Index) -> set[str]:
+def axes_of(writer: Writer, index: Index) -> set[str]:
     """The instances, iterations and lanes that an index depends on."""
     found: set[str] = set()
     for name in variables(index):

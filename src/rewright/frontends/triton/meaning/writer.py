@@ -88,8 +88,8 @@ class Writer:
         return self._read[name]
 
     def named(self, value: Data) -> Index:
-        """Integers that were read, or computed of what was read, as a variable."""
-        name = f"{DATA}{len(self._read)}"
+        """Integers that were read, or computed of what was read, as a variable: one for each value."""
+        name = next((name for name, known in self._read.items() if known == value), f"{DATA}{len(self._read)}")
         self._read[name] = value
         return variable(name)
 
