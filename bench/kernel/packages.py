@@ -28,7 +28,13 @@ def line(package: str, row: Row, budget: float, record: Path | None) -> str:
     try:
         with noted(texts):
             found = rw.kernel(
-                row.reference, row.launcher, row.args, dynamic=dynamic or None, budget=budget, explain=False
+                row.reference,
+                row.launcher,
+                row.args,
+                dynamic=dynamic or None,
+                budget=budget,
+                explain=False,
+                given=row.given,
             )
         status, reason, runs, is_read = found.status, found.reason, found.runs, found.graphs is not None
     except RewrightError as error:

@@ -21,6 +21,8 @@ class Row:
     args: tuple[Tensor, ...]
     symbols: Mapping[str, str] = field(default_factory=dict)
     """The symbols of arguments whose first axis is one."""
+    given: Callable[..., Any] | None = None
+    """A condition on arguments."""
 
 
 def normal(*shape: int) -> Tensor:

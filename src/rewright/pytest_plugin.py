@@ -108,6 +108,7 @@ def assert_kernel(
     *,
     dynamic: Mapping[str, Mapping[int, str]] | None = None,
     budget: float | None = None,
+    given: Callable[..., Any] | None = None,
 ) -> Any:
     """Assert that a function that launches Triton kernels computes its reference; returns the verdict.
 
@@ -117,7 +118,7 @@ def assert_kernel(
     __tracebackhide__ = True
     from rewright.kernel.engine import kernel
 
-    verdict = kernel(reference, launcher, args, dynamic=dynamic, budget=budget)
+    verdict = kernel(reference, launcher, args, dynamic=dynamic, budget=budget, given=given)
     if verdict.status != "proved":
         raise NotProved(_report(verdict), verdict)
     return verdict

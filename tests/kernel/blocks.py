@@ -285,3 +285,20 @@ def chosen(x: Tensor, y: Tensor, least: int = 2) -> Tensor:
     out = torch.empty_like(x)
     chosen_kernel[(x.shape[0],)](x, y, out, x.shape[1], triton.next_power_of_2(x.shape[1]), least)
     return out
+
+
+@triton.jit
+def halved_kernel(states, slots, x, n, FACTOR: tl.constexpr, BLOCK: tl.constexpr):
+    row, place = tl.program_id(0), tl.arange(0, BLOCK)
+    slot = tl.load(slots + row)
+    if slot <= 0:
+        return
+    value = tl.load(states + slot * n + place, place < n, other=0.0)
+    new = value * FACTOR + tl.load(x + row * n + place, place < n, other=0.0)
+    tl.store(states + slot * n + place, new, place < n)
+
+
+def halved(states: Tensor, slots: Tensor, x: Tensor, factor: float = 0.5) -> Tensor:
+    out = states.clone()
+    halved_kernel[(slots.shape[0],)](out, slots, x, x.shape[1], factor, triton.next_power_of_2(x.shape[1]))
+    return out

@@ -36,6 +36,10 @@ def kernel(
         bool, typer.Option("--printed", help="The kernels that rewright optimize prints for the reference, for GPUs.")
     ] = False,
     symbolic: Symbolic = None,
+    given: Annotated[
+        str | None,
+        typer.Option(metavar="FUNCTION", help="module.py:function of the arguments: truth values that hold of them."),
+    ] = None,
     budget: Annotated[float | None, typer.Option(metavar="SECONDS", help="Give up after this long.")] = None,
     certificate: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the proof to this .json.gz.")] = None,
     programs: Annotated[
@@ -70,11 +74,12 @@ def kernel(
 
         mine = printed_for(function, args, kwargs)
     dynamic: Mapping[str, Mapping[int, str]] = parse_symbols(symbolic or [])
+    condition = None if given is None else find_function(given).function
     from rewright.kernel.engine import kernel as run
 
     started = time.monotonic()
     with progress.phase("kernel", "reading launches, running and proving them"):
-        verdict = run(function, mine, args, kwargs, dynamic=dynamic, budget=budget)
+        verdict = run(function, mine, args, kwargs, dynamic=dynamic, budget=budget, given=condition)
     name = f"{launcher or ('what is printed' if printed else 'Inductor')} is {reference}"
     outputs.write([Claim(name, verdict, time.monotonic() - started)], name)
     written = save(verdict, certificate, progress) if certificate is not None else None

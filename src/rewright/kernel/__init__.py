@@ -27,11 +27,12 @@ def kernel(
     dynamic: Mapping[str, Mapping[int, str]] | None = None,
     budget: float | None = None,
     explain: bool = True,
+    given: Callable[..., Any] | None = None,
 ) -> KernelVerdict:
     """See :func:`rewright.kernel.engine.kernel`."""
     from rewright.kernel.engine import kernel as run
 
-    return run(reference, launcher, args, kwargs, dynamic=dynamic, budget=budget, explain=explain)
+    return run(reference, launcher, args, kwargs, dynamic=dynamic, budget=budget, explain=explain, given=given)
 
 
 class _CallablePackage(ModuleType):

@@ -16,10 +16,12 @@ from rewright.equiv.files import EQUIVALENCE
 from rewright.ir.digest import digest
 from rewright.ir.errors import Damaged, OtherPrograms, Refused, RewrightError
 from rewright.ir.graph import Graph
+from rewright.ir.json_form import from_json, to_json
 from rewright.ir.rebuilding import remove_dead_nodes
 from rewright.kernel.bounds import with_look_ups
 from rewright.kernel.forms import Way, claim_of, stated
 from rewright.kernel.short_folds import written_out
+from rewright.ops import REGISTRY
 from rewright.proof.container import Form, Header
 from rewright.proof.entries import Entries, as_list, as_text, as_truth
 from rewright.proof.kinds import Kind, Programs, Proved, Said, alone, require
@@ -28,7 +30,7 @@ from rewright.terms.normal.prove import prove
 
 SECONDS = 120.0
 """For one normal form."""
-_HEADER = Header("rewright.kernel", 1, ("reference", "kernel", "parts", "assumptions", "digest"))
+_HEADER = Header("rewright.kernel", 1, ("reference", "kernel", "parts", "assumptions", "digest"), ("condition",))
 Made = Literal["as they are", "with look-ups", "written out"]
 """The programs that are compared: with look-ups as outputs, or with short folds of the reference written out."""
 
@@ -53,6 +55,8 @@ class KernelCertificate:
     """The digest of what was read."""
     parts: tuple[Part, ...] = field(repr=False)
     assumptions: tuple[str, ...]
+    condition: Graph | None = field(default=None, repr=False)
+    """What the inputs meet: booleans that are true."""
     intact: bool = field(default=True, repr=False, compare=False)
     captured: str = field(default="", repr=False, compare=False)
     """What was checked of the captures when the proof was written down; the file has no place for it."""
@@ -62,10 +66,13 @@ class KernelCertificate:
         KERNEL.save(self, path)
 
 
-def certificate_of(left: Graph, right: Graph, parts: tuple[Part, ...]) -> KernelCertificate:
-    """The certificate of parts that are proved."""
-    texts = dict.fromkeys(text for part in parts for text in _taken(part, left, right))
-    return KernelCertificate(digest(left), digest(right), parts, tuple(texts))
+def certificate_of(
+    left: Graph, right: Graph, parts: tuple[Part, ...], condition: Graph | None = None
+) -> KernelCertificate:
+    """The certificate of parts that are proved for inputs that meet a condition."""
+    texts = dict.fromkeys(() if condition is None else in_words(condition))
+    texts |= dict.fromkeys(text for part in parts for text in _taken(part, left, right, condition))
+    return KernelCertificate(digest(left), digest(right), parts, tuple(texts), condition)
 
 
 def compared(made: Made, outputs: tuple[str, ...], left: Graph, right: Graph) -> tuple[Graph, Graph] | None:
@@ -85,12 +92,18 @@ def _restricted(graph: Graph, outputs: tuple[str, ...]) -> Graph:
     return remove_dead_nodes(replace(graph, outputs={name: graph.outputs[name] for name in outputs}))
 
 
-def _taken(part: Part, left: Graph, right: Graph) -> tuple[str, ...]:
+def in_words(condition: Graph) -> tuple[str, ...]:
+    """What a condition says, by the lines that compute it."""
+    texts = (f"the condition at {condition.nodes[position].span} holds" for position in condition.outputs.values())
+    return tuple(dict.fromkeys(texts))
+
+
+def _taken(part: Part, left: Graph, right: Graph, condition: Graph | None) -> tuple[str, ...]:
     """What a part takes for granted, in words; raises Refused for one that is about no programs."""
     if isinstance(part.proof, EquivalenceCertificate):
         return (*part.proof.taken, *part.proof.assumptions)
     sides = compared(part.made, part.outputs, left, right)
-    found = None if sides is None else claim_of(part.proof, *sides)
+    found = None if sides is None else claim_of(part.proof, *sides, condition)
     if sides is None or found is None:
         raise Refused(f"there are no such programs as for the outputs {', '.join(part.outputs)}")
     return (*stated(*sides), *found[1])
@@ -105,25 +118,25 @@ def audit(certificate: KernelCertificate, left: Graph, right: Graph, store: Stor
         if digest(graph) != known:
             raise OtherPrograms(f"the certificate is not about the {name} that was given")
     for part in certificate.parts:
-        why = _why_not(part, left, right, store)
+        why = _why_not(part, left, right, certificate.condition, store)
         if why is not None:
             raise Refused(f"the outputs {', '.join(part.outputs)} are not proved: {why}")
     missing = left.outputs.keys() - {name for part in certificate.parts for name in part.outputs}
     if missing:
         raise Refused(f"no part is about the output {min(missing)!r}")
-    if certificate.assumptions != certificate_of(left, right, certificate.parts).assumptions:
+    if certificate.assumptions != certificate_of(left, right, certificate.parts, certificate.condition).assumptions:
         raise Refused("the certificate states other assumptions than its proof needs")
     if not certificate.intact:
         raise Damaged("the certificate was changed after it was written: it is not the text of its contents")
     return len(certificate.parts)
 
 
-def _why_not(part: Part, left: Graph, right: Graph, store: Store | None) -> str | None:
+def _why_not(part: Part, left: Graph, right: Graph, condition: Graph | None, store: Store | None) -> str | None:
     sides = compared(part.made, part.outputs, left, right)
     if sides is None:
         return "there are no such programs"
     if isinstance(part.proof, Way):
-        found = claim_of(part.proof, *sides)
+        found = claim_of(part.proof, *sides, condition)
         outcome = None if found is None else prove(found[0], SECONDS)
         if outcome is None:
             return "there is no such claim"
@@ -146,6 +159,7 @@ def _table(certificate: KernelCertificate) -> dict[str, Any]:
         "kernel": certificate.kernel,
         "parts": [[list(part.outputs), part.made, _proof_table(part.proof)] for part in certificate.parts],
         "assumptions": list(certificate.assumptions),
+        **({} if certificate.condition is None else {"condition": to_json(certificate.condition)}),
     }
 
 
@@ -161,6 +175,7 @@ def _build(entries: Entries) -> KernelCertificate:
         entries.one("kernel", as_text),
         entries.each("parts", _part),
         entries.each("assumptions", as_text),
+        entries.one("condition", lambda item: None if item is None else from_json(item, REGISTRY)),
     )
 
 

@@ -11,7 +11,7 @@ from rewright.equiv import Equivalence, equiv
 from rewright.equiv.certificate import EquivalenceCertificate
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
-from rewright.kernel.certificate import KernelCertificate, Made, Part, certificate_of
+from rewright.kernel.certificate import KernelCertificate, Made, Part, certificate_of, in_words
 from rewright.kernel.certificate import compared as sides_of
 from rewright.kernel.forms import Way, claims, stated
 from rewright.refine.alarm import PREFIX
@@ -21,6 +21,7 @@ from rewright.terms.normal.prove import prove
 _SECONDS, _FORMS = 60.0, 30.0
 """How long proofs are looked for, and normal forms are computed, where nobody says."""
 _MOST_OUTPUTS = 16
+_MADE: tuple[Made, Made] = ("with look-ups", "written out")
 _WRITTEN_OUT = "short folds of the reference are written out in the certificate"
 
 
@@ -38,90 +39,105 @@ class _Found:
         return Part(self.outputs, self.made, proof)
 
 
-def compared(left: Graph, right: Graph, budget: float | None, explain: bool) -> Equivalence:
+def compared(
+    left: Graph, right: Graph, budget: float | None, explain: bool, condition: Graph | None = None
+) -> Equivalence:
     """The verdict of the proof; where that is open, of its other forms, as long as ``budget`` seconds are left.
+
+    ``condition`` is what inputs meet, as facts: a difference on others is none.
 
     These are: for inputs for which the kernel's look-ups are in bounds; with short folds of the reference written out;
     as one normal form; each output by itself.
     """
     deadline = time.monotonic() + (_SECONDS if budget is None else budget)
     verdict = equiv(left, right, budget=budget, explain=explain)
+    if condition is not None and verdict.status == "refuted":
+        reason = f"{verdict.reason}, on inputs that may not meet the condition"
+        verdict = replace(verdict, status="unknown", reason=reason, findings=())
     outputs = tuple(left.outputs)
     if verdict.status != "unknown" or verdict.reason.startswith(PREFIX) or not set(outputs) <= right.outputs.keys():
         return verdict  # or an alarm
-    ways: tuple[Made, Made] = ("with look-ups", "written out")
-    for made in ways:
-        found = _by_parts(left, right, outputs, made, deadline)
+    search = _Search(left, right, condition, deadline)
+    for made in _MADE:
+        found = search.by_parts(outputs, made)
         if found is not None:
             notes = (_WRITTEN_OUT,) if made == "written out" else ()
-            proved = _proved(verdict, left, right, [found], "both programs compute the same outputs")
+            proved = search.proved(verdict, [found], "both programs compute the same outputs")
             return replace(proved, notes=(*verdict.notes, *notes))
-    whole = _by_normal_form(left, right, outputs, "as they are", min(deadline, time.monotonic() + _FORMS))
+    whole = search.by_normal_form(outputs, "as they are")
     if whole is not None:
-        return _proved(verdict, left, right, [whole], "both programs have one normal form")
-    each = _by_outputs(left, right, outputs, deadline) if 1 < len(outputs) <= _MOST_OUTPUTS else None
-    return verdict if each is None else _proved(verdict, left, right, each, "each output is proved by itself")
+        return search.proved(verdict, [whole], "both programs have one normal form")
+    each = search.by_outputs(outputs) if 1 < len(outputs) <= _MOST_OUTPUTS else None
+    return verdict if each is None else search.proved(verdict, each, "each output is proved by itself")
 
 
-def _proved(verdict: Equivalence, left: Graph, right: Graph, found: list[_Found], reason: str) -> Equivalence:
-    """The verdict where all outputs are proved in parts."""
+@dataclass(frozen=True)
+class _Search:
+    """Two programs, what their inputs meet, and until when ways to prove them are tried."""
 
-    def certificate() -> KernelCertificate:
-        return certificate_of(left, right, tuple(one.part() for one in found))
+    left: Graph
+    right: Graph
+    condition: Graph | None
+    deadline: float
 
-    relation = {name: OutputRelation(name, "", f"{name} (left) = {name} (right)", None, True) for name in left.outputs}
-    texts = dict.fromkeys((*verdict.assumptions, *(text for one in found for text in one.assumptions)))
-    return replace(
-        verdict,
-        status="proved",
-        evidence=Evidence.PROVED,
-        reason=reason,
-        findings=(),
-        relation=relation,
-        certify=cast("Any", certificate),
-        assumptions=tuple(texts),
-    )
+    def proved(self, verdict: Equivalence, found: list[_Found], reason: str) -> Equivalence:
+        """The verdict where all outputs are proved in parts."""
+        left, right, condition = self.left, self.right, self.condition
 
+        def certificate() -> KernelCertificate:
+            return certificate_of(left, right, tuple(one.part() for one in found), condition)
 
-def _by_parts(left: Graph, right: Graph, outputs: tuple[str, ...], made: Made, deadline: float) -> _Found | None:
-    """Some outputs as ``equiv`` proves them of programs that are made of both."""
-    sides, seconds = sides_of(made, outputs, left, right), deadline - time.monotonic()
-    if sides is None or seconds <= 0:
-        return None
-    again = equiv(*sides, budget=seconds, explain=False)
-    if again.status != "proved" or again.certify is None:
-        return None
-    return _Found(outputs, made, again.certify, again.assumptions)
+        names = left.outputs
+        relation = {name: OutputRelation(name, "", f"{name} (left) = {name} (right)", None, True) for name in names}
+        texts = dict.fromkeys(verdict.assumptions)
+        texts |= dict.fromkeys(() if condition is None else in_words(condition))
+        texts |= dict.fromkeys(text for one in found for text in one.assumptions)
+        return replace(
+            verdict,
+            status="proved",
+            evidence=Evidence.PROVED,
+            reason=reason,
+            findings=(),
+            relation=relation,
+            certify=cast("Any", certificate),
+            assumptions=tuple(texts),
+        )
 
-
-def _by_normal_form(left: Graph, right: Graph, outputs: tuple[str, ...], made: Made, deadline: float) -> _Found | None:
-    """Some outputs that have one normal form in both programs, under the conditions of some claim."""
-    sides = sides_of(made, outputs, left, right)
-    if sides is None:
-        return None
-    for way, (claim, texts) in claims(*sides):
-        seconds = deadline - time.monotonic()
-        if seconds <= 0:
+    def by_parts(self, outputs: tuple[str, ...], made: Made) -> _Found | None:
+        """Some outputs as ``equiv`` proves them of programs that are made of both."""
+        sides, seconds = sides_of(made, outputs, self.left, self.right), self.deadline - time.monotonic()
+        if sides is None or seconds <= 0:
             return None
-        try:
-            outcome = prove(claim, seconds)
-            if outcome.status == "proved":
-                return _Found(outputs, made, way, (*stated(*sides), *texts))
-        except RewrightError:
-            continue
-    return None
-
-
-def _by_outputs(left: Graph, right: Graph, outputs: tuple[str, ...], deadline: float) -> list[_Found] | None:
-    """Each output by itself, by one way or another; None where one is open."""
-    found: list[_Found] = []
-    for name in outputs:
-        made: Made = "as they are" if sides_of("written out", (name,), left, right) is None else "written out"
-        one = _by_parts(left, right, (name,), made, deadline)
-        if one is None:
-            seconds = min(_FORMS, deadline - time.monotonic())
-            one = _by_normal_form(left, right, (name,), made, time.monotonic() + seconds)
-        if one is None:
+        again = equiv(*sides, budget=seconds, explain=False)
+        if again.status != "proved" or again.certify is None:
             return None
-        found.append(one)
-    return found
+        return _Found(outputs, made, again.certify, again.assumptions)
+
+    def by_normal_form(self, outputs: tuple[str, ...], made: Made) -> _Found | None:
+        """Some outputs that have one normal form in both programs, under the conditions of some claim."""
+        sides = sides_of(made, outputs, self.left, self.right)
+        if sides is None:
+            return None
+        deadline = min(self.deadline, time.monotonic() + _FORMS)
+        for way, (claim, texts) in claims(*sides, self.condition):
+            seconds = deadline - time.monotonic()
+            if seconds <= 0:
+                return None
+            try:
+                if prove(claim, seconds).status == "proved":
+                    return _Found(outputs, made, way, (*stated(*sides), *texts))
+            except RewrightError:
+                continue
+        return None
+
+    def by_outputs(self, outputs: tuple[str, ...]) -> list[_Found] | None:
+        """Each output by itself, by one way or another; None where one is open."""
+        found: list[_Found] = []
+        for name in outputs:
+            is_short = sides_of("written out", (name,), self.left, self.right) is not None
+            made: Made = "written out" if is_short else "as they are"
+            one = self.by_parts((name,), made) or self.by_normal_form((name,), made)
+            if one is None:
+                return None
+            found.append(one)
+        return found

@@ -30,6 +30,7 @@ from rewright.ir.graph import Graph, Node
 from rewright.ir.types import SourceSpan
 from rewright.kernel.comparing import compared
 from rewright.kernel.constants import with_rounded_constants
+from rewright.kernel.given import condition_of, meets
 from rewright.kernel.parameters import parameters_of, renamed, with_names, with_one_signature
 from rewright.kernel.rounding import is_rounding
 from rewright.kernel.running import Run, draws, run_beside
@@ -72,6 +73,7 @@ def kernel(
     dynamic: Mapping[str, Mapping[int, str]] | None = None,
     budget: float | None = None,
     explain: bool = True,
+    given: Callable[..., Any] | None = None,
 ) -> KernelVerdict:
     """Whether a function that launches Triton kernels computes what a PyTorch function does.
 
@@ -85,6 +87,8 @@ def kernel(
             for all of them.
         budget: wall-clock seconds of the proof after which the answer is ``unknown``.
         explain: find the first operators where programs differ.
+        given: a condition on inputs, which the verdict is for: a function of the reference's arguments that returns
+            tensors of truth values, such as ``lambda x, slots: slots > 0``.
 
     Returns:
         ``proved``: every element of each result is the reference's, all accesses are in bounds, and no instance reads
@@ -96,10 +100,14 @@ def kernel(
     """
     if find_spec("triton") is None:
         raise RewrightError(missing("triton", "reading a kernel"))
-    given, sizes = dict(kwargs or {}), dict(dynamic or {})
-    made = _generated(launcher, reference, args, given, sizes) if isinstance(launcher, str) else launcher
+    named, sizes = dict(kwargs or {}), dict(dynamic or {})
+    made = _generated(launcher, reference, args, named, sizes) if isinstance(launcher, str) else launcher
     reference, launch = with_one_signature(reference, made)
-    case = _Case(reference, launch, args, given, sizes, budget, explain, getattr(made, "assumptions", ()))
+    known = None if given is None else condition_of(given, reference, args, named, sizes)
+    meets_given = None if given is None else with_one_signature(reference, given)[1]
+    case = _Case(
+        reference, launch, args, named, sizes, budget, explain, getattr(made, "assumptions", ()), known, meets_given
+    )
     return case.for_each_configuration()
 
 
@@ -116,6 +124,10 @@ class _Case:
     explain: bool
     assumptions: tuple[str, ...]
     """What a compiler took for granted that made the kernels."""
+    condition: Graph | None = None
+    """What inputs meet, as facts."""
+    given: Callable[..., Any] | None = None
+    """The same as a function of the arguments."""
     seconds: float = _SECONDS
     """How long kernels are run."""
 
@@ -146,6 +158,7 @@ class _Case:
         extreme, special = _tests_floats(left), _compared_with(left)
         ties = None if _orders_several(left) else True
         inputs = draws(self.args, self.kwargs, parameters, self.sizes, special=special, extreme=extreme, ties=ties)
+        inputs = [own for own in inputs if self.given is None or meets(self.given, *own)]
         run, zeros = self._run(inputs, zeros=False), False  # first: a program may keep what is traced
         if run is not None and run.outcome in _WRONG:
             again = self._run(inputs, zeros=True)
@@ -198,7 +211,7 @@ class _Case:
             return _without_proof(run, why)
         kept = _unchanged(right)  # by the launcher's own names
         right = with_names(right, dict(zip(others, parameters, strict=False)))
-        verdict = _in_words(compared(left, right, self.budget, self.explain))
+        verdict = _in_words(compared(left, right, self.budget, self.explain, self.condition))
         verdict = replace(verdict, assumptions=(*verdict.assumptions, *self.assumptions))
         if verdict.status == "proved" and run is not None and alone is not None and alone.outcome == "agrees":
             found = _without_proof(replace(run, text=f"in a later call {run.text}: it keeps what it gave before"), "")

@@ -14,8 +14,10 @@ from typing import Literal
 from rewright.ir.graph import Graph
 from rewright.kernel.bounds import facts_of
 from rewright.kernel.constants import with_decimals
+from rewright.kernel.counting import read_into
 from rewright.kernel.marks import with_marks
 from rewright.kernel.short_folds import written_out
+from rewright.ops.reference.simplifying import SimplifyingBuilder
 from rewright.proof.conditions import REALS, conditions, open_obligations
 from rewright.proof.wrapping import insert_wrapping
 from rewright.terms.claim import Claim
@@ -40,21 +42,21 @@ Stated = tuple[Claim, tuple[str, ...]]
 """A claim, and what it takes for granted in words."""
 
 
-def claims(left: Graph, right: Graph) -> Iterator[tuple[Way, Stated]]:
-    """What to try, the fewest conditions first."""
+def claims(left: Graph, right: Graph, condition: Graph | None) -> Iterator[tuple[Way, Stated]]:
+    """What to try, the fewest conditions first; ``condition`` is what the inputs meet, as facts."""
     kinds: tuple[Given, ...] = ("nothing", "look-ups", "tables", "marks")
-    plain = [Way(given) for given in kinds if _given(given, left, right) is not None]
+    plain = [Way(given) for given in kinds if _given(given, left, right, condition) is not None]
     most = plain[-1]
     last = (replace(most, products=True), replace(most, decimals=True, products=True))
     for way in (*plain, *(replace(way, decimals=True) for way in plain), *last):
-        found = claim_of(way, left, right)
+        found = claim_of(way, left, right, condition)
         if found is not None:
             yield way, found
 
 
-def claim_of(way: Way, left: Graph, right: Graph) -> Stated | None:
+def claim_of(way: Way, left: Graph, right: Graph, condition: Graph | None) -> Stated | None:
     """One claim about two programs, with short integers that count from the other end; None where it is no other."""
-    found = _given(way.given, insert_wrapping(left), insert_wrapping(right))
+    found = _given(way.given, insert_wrapping(left), insert_wrapping(right), condition)
     if found is None:
         return None
     claim, texts = found
@@ -71,17 +73,26 @@ def claim_of(way: Way, left: Graph, right: Graph) -> Stated | None:
 _WRITTEN_OUT: Callable[[Graph], Graph | None] = partial(written_out, products=True)
 
 
-def _given(given: Given, left: Graph, right: Graph) -> Stated | None:
+def _given(given: Given, left: Graph, right: Graph, condition: Graph | None) -> Stated | None:
     """The programs with what is known of their inputs; None where that is nothing more."""
     if given == "nothing":
-        return Claim(left, right), ()
+        return Claim(left, right, facts=condition), ()
     if given == "marks":
-        marked = with_marks(left, right)
+        marked = with_marks(left, right) if condition is None else None  # which has other inputs
         return None if marked is None else (Claim(*marked[:2], facts=marked[2]), marked[3])
     facts, texts = facts_of(left, right, tables=given == "tables")
     if facts is None or (given == "tables" and texts == facts_of(left, right)[1]):
         return None
-    return Claim(left, right, facts=facts), texts
+    return Claim(left, right, facts=facts if condition is None else _joined(facts, condition)), texts
+
+
+def _joined(facts: Graph, condition: Graph) -> Graph:
+    """The facts of two programs over inputs of the same names."""
+    builder, inputs = SimplifyingBuilder(), dict[str, int]()
+    for graph in (facts, condition):
+        for name, position in graph.outputs.items():
+            builder.output(name, read_into(builder, graph, position, inputs))
+    return builder.build()
 
 
 def stated(left: Graph, right: Graph) -> tuple[str, ...]:

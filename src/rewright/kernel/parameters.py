@@ -37,6 +37,7 @@ def _as(function: Callable[..., Any], like: Callable[..., Any]) -> Callable[...,
     def called(*args: Any, **kwargs: Any) -> Any:
         return function(*args, **kwargs)
 
+    called.__qualname__ = getattr(function, "__qualname__", called.__qualname__)
     called.__signature__ = inspect.signature(like)  # pyright: ignore[reportFunctionMemberAccess]
     return called
 

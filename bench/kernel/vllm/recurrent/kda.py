@@ -9,7 +9,7 @@ import torch.nn.functional as F
 
 from bench.kernel.rows import Row, Tensor, normal
 from bench.kernel.vllm import vllm
-from bench.kernel.vllm.recurrent.recurrences import delta_attention, step
+from bench.kernel.vllm.recurrent.recurrences import are_slots, delta_attention, step
 
 KIMI = "models.kimi_k3.nvidia.ops.third_party.kda"
 BATCH, LENGTH, CHUNK, HEADS, KEYS, VALUES = 2, 40, 32, 2, 24, 40
@@ -161,6 +161,7 @@ def _tokens() -> Iterator[Row]:
             lambda x, *a: _by_slots(*_split(x), *a),
             kernel,
             (mixed, g, b, log, bias, states, slots),
+            given=are_slots,
         )
     packed = run.fused_recurrent_kda_packed_decode
     for bound in (None, -5.0):
@@ -169,6 +170,7 @@ def _tokens() -> Iterator[Row]:
             lambda x, *a, b=bound: _by_slots(*_split(x), *a, b),
             lambda x, g, b, log, bias, s, i, bound=bound: packed(x, g, b, log, bias, bound, s.clone(), i),
             (mixed, g, b, log, bias, states, slots),
+            given=are_slots,
         )
 
 

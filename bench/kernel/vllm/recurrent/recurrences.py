@@ -63,6 +63,7 @@ def _packed() -> Iterator[Row]:
             lambda *a, n=norms: _unpacked(*a, norms=n),
             kernel,
             given,
+            given=are_slots,
         )
 
 
@@ -112,12 +113,14 @@ def _stepped() -> Iterator[Row]:
         _in_slots(lambda *a: _one_by_one(*a)),
         lambda q, k, v, g, b, s, i: run(q, k, v, g, b, 0.2, s.clone(), True, None, i),
         (q, k, v, g, b, normal(6, HEADS, VALUES, KEYS), slots),
+        given=are_slots,
     )
     yield Row(
         "fused_recurrent_gated_delta_rule (a token of each slot, unit keys, gates of channels)",
         _in_slots(lambda q, k, *a: _one_by_one(_unit(q), _unit(k), *a)),
         lambda q, k, v, g, b, s, i: run(q, k, v, g, b, 0.2, s.clone(), True, None, i, use_qk_l2norm_in_kernel=True),
         (q, k, v, g, normal(BATCH, 1, HEADS, VALUES).sigmoid(), normal(6, HEADS, VALUES, KEYS), slots),
+        given=are_slots,
     )
     q, k, v = _tokens(5, 1)
     yield Row(
@@ -142,12 +145,18 @@ def _stepped() -> Iterator[Row]:
             _in_slots(_channels),
             lambda q, k, v, g, b, s, i: kda(q, k, v, g, b, 0.2, s.clone(), ssm_state_indices=i),
             (q, k, v, *channels, slots),
+            given=are_slots,
         )
 
 
 def _channels(q: Tensor, k: Tensor, v: Tensor, g: Tensor, b: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
     out, state = step(state, _unit(q[:, 0]) * 0.2, _unit(k[:, 0]), v[:, 0], g[:, 0], b[:, 0])
     return out[:, None], state[:, None]
+
+
+def are_slots(*args: Tensor) -> Tensor:
+    """Whether the last argument holds slots, and none that stands for no slot."""
+    return args[-1] > 0
 
 
 def _in_slots(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -178,6 +187,7 @@ def _sequences() -> Iterator[Row]:
             use_qk_l2norm_in_kernel=True,
         ),
         (*parameters, *gates, q, k, v, states, slots),
+        given=are_slots,
     )  # fmt: skip
     q, k, v = _tokens(5, 1)
     gates = (normal(1, 5, HEADS), normal(1, 5, HEADS) + 1)

@@ -1,0 +1,62 @@
+"""Conditions on inputs: what is proved for inputs that meet one, and what is no condition."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("triton")
+
+import rewright as rw  # noqa: E402
+from rewright.certificates import audit  # noqa: E402
+from rewright.ir.errors import Refused, RewrightError  # noqa: E402
+from tests.kernel import blocks  # noqa: E402
+from tests.kernel.test_blocks import any_kernel  # noqa: E402
+
+Tensor = torch.Tensor
+GENERATOR = torch.Generator().manual_seed(0)
+ARGUMENTS = (torch.randn(6, 20, generator=GENERATOR), torch.tensor([4, 1, 2]), torch.randn(3, 20, generator=GENERATOR))
+
+
+def halved(states: Tensor, slots: Tensor, x: Tensor) -> Tensor:
+    """A state in each slot, and what is added to it; slots up to zero are none, which this does not say."""
+    return states.index_copy(0, slots, states.index_select(0, slots) * 0.5 + x)
+
+
+def are_slots(states: Tensor, slots: Tensor, x: Tensor) -> Tensor:
+    return slots > 0
+
+
+def test_a_kernel_is_proved_for_inputs_that_meet_a_condition(tmp_path: Any) -> None:
+    assert rw.kernel(halved, blocks.halved, ARGUMENTS).status == "unknown"
+    found = rw.kernel(halved, blocks.halved, ARGUMENTS, given=are_slots)
+    assert found.status == "proved", found.reason
+    assert any(text.startswith("the condition at test_given.py:") for text in found.assumptions)
+
+    path = tmp_path / "kernel.json"
+    found.certificate.save(path)
+    assert any("the condition at" in text for text in audit(path, *found.graphs).said[0].lines)
+    path.write_text(path.read_text().replace('"GT"', '"GE"'))
+    with pytest.raises((Refused, RewrightError)):
+        audit(path, *found.graphs)
+
+
+def test_a_wrong_kernel_is_refuted_under_a_condition_too() -> None:
+    wrong = any_kernel(blocks.halved, factor=0.25)
+    assert rw.kernel(halved, wrong, ARGUMENTS, given=are_slots).status == "refuted"
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        (lambda states, slots, x: slots, "gives numbers"),
+        (lambda states, slots, x: slots > 4, "do not meet the condition"),
+        (lambda states, slots, x: 3, "gives no tensors"),
+        (lambda slots: slots > 0, "fails on the arguments"),
+    ],
+)
+def test_what_is_no_condition_is_an_error(given: Any, why: str) -> None:
+    with pytest.raises(RewrightError, match=why):
+        rw.kernel(halved, blocks.halved, ARGUMENTS, given=given)
