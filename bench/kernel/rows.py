@@ -28,3 +28,9 @@ class Row:
 def normal(*shape: int) -> Tensor:
     """Numbers that are the same in each run."""
     return torch.randn(shape, generator=torch.Generator().manual_seed(0))
+
+
+def are_places(*args: Tensor) -> tuple[Tensor, ...]:
+    """A condition: no integer is negative."""
+    whole = (torch.int8, torch.int16, torch.int32, torch.int64)
+    return tuple(x >= 0 for x in args if isinstance(x, torch.Tensor) and x.dtype in whole)

@@ -302,3 +302,17 @@ def halved(states: Tensor, slots: Tensor, x: Tensor, factor: float = 0.5) -> Ten
     out = states.clone()
     halved_kernel[(slots.shape[0],)](out, slots, x, x.shape[1], factor, triton.next_power_of_2(x.shape[1]))
     return out
+
+
+@triton.jit
+def joined_rows_kernel(cache, slots, k, v, width, FIRST: tl.constexpr, SECOND: tl.constexpr, BLOCK: tl.constexpr):
+    row, place = tl.program_id(0), tl.arange(0, BLOCK)
+    slot = tl.load(slots + row)
+    tl.store(cache + slot * width + place, tl.load(k + row * 16 + place, place < FIRST), place < FIRST)
+    tl.store(cache + slot * width + 16 + place, tl.load(v + row * SECOND + place, place < SECOND), place < SECOND)
+
+
+def joined_rows(cache: Tensor, slots: Tensor, k: Tensor, v: Tensor, first: int = 16) -> Tensor:
+    out = cache.clone()
+    joined_rows_kernel[(slots.shape[0],)](out, slots, k, v, cache.shape[1], first, v.shape[1], 16)
+    return out

@@ -48,6 +48,17 @@ def test_a_wrong_kernel_is_refuted_under_a_condition_too() -> None:
     assert rw.kernel(halved, wrong, ARGUMENTS, given=are_slots).status == "refuted"
 
 
+def test_parts_of_rows_are_written_one_after_the_other() -> None:
+    def reference(cache: Tensor, slots: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        return cache.index_copy(0, slots, torch.cat([k, v], 1))
+
+    args = (torch.zeros(6, 28), torch.tensor([4, 1, 2]), torch.ones(3, 16), torch.ones(3, 12))
+    found = rw.kernel(reference, blocks.joined_rows, args, given=lambda cache, slots, k, v: slots >= 0)
+    assert found.status == "proved", found.reason
+    wrong = any_kernel(blocks.joined_rows, first=15)
+    assert rw.kernel(reference, wrong, args, given=lambda cache, slots, k, v: slots >= 0).status == "refuted"
+
+
 @pytest.mark.parametrize(
     ("given", "why"),
     [

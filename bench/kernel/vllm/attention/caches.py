@@ -8,13 +8,13 @@ from unittest import mock
 import torch
 import torch.nn.functional as F
 
-from bench.kernel.rows import Row, Tensor, normal
+from bench.kernel.rows import Row, Tensor, are_places, normal
 from bench.kernel.vllm import vllm
 
 
 def rows() -> Iterator[Row]:
     """The functions, in order."""
-    yield Row("triton_reshape_and_cache_flash", _cached, _cache_kernel, _cache())
+    yield Row("triton_reshape_and_cache_flash", _cached, _cache_kernel, _cache(), given=are_places)
     states = (normal(5, 3, 16), torch.tensor([4, 0, 2]), torch.tensor([True, False, True]))
     yield Row("_gather_initial_states_kernel", _initial, _initial_kernel, states)
     embed = vllm("model_executor.layers.fused_embed_norm")

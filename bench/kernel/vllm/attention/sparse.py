@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import torch
 
-from bench.kernel.rows import Row, Tensor
+from bench.kernel.rows import Row, Tensor, are_places
 from bench.kernel.vllm import vllm
 from bench.kernel.vllm.serving.batches import OWNER, STARTS, WITHIN, numbers, whole
 
@@ -61,7 +61,7 @@ def rows() -> Iterator[Row]:
     seen = (torch.tensor([True, True, False, True]), whole(0, 2, 1, 1), whole(5, 3, 7), table, whole(0, 1, 0))
     yield Row("_compute_swa_indices_and_lens_kernel", _window, _window_kernel, seen)
     tail = (torch.arange(12), numbers(3, 3, 4), torch.tensor([4, 5, 6, 0, 7, 8, 9, 10, 11]))
-    yield Row("_kpool_tail_slot_mapping_kernel", _tail, _tail_kernel, tail)
+    yield Row("_kpool_tail_slot_mapping_kernel", _tail, _tail_kernel, tail, given=are_places)
 
 
 def _lengths(lengths: Tensor, starts: Tensor, replay: Tensor) -> Tensor:

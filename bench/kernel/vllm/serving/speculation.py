@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import torch
 import torch.nn.functional as F
 
-from bench.kernel.rows import Row, Tensor, normal
+from bench.kernel.rows import Row, Tensor, are_places, normal
 from bench.kernel.vllm import vllm
 from bench.kernel.vllm.serving.batches import numbers, whole
 
@@ -49,7 +49,7 @@ def rows() -> Iterator[Row]:
     tokens = (whole(3, -1, 9, 4, 5, 6, -1, -1, -1).view(3, 3), torch.tensor([False, True, False]), whole(7, 8, 9))
     yield Row("eagle_prepare_next_token_padded_kernel", _last, _last_kernel, tokens)
     step = (torch.tensor([3, 15, 8]), numbers(9, 3, 4), whole(4, 16, 9))
-    yield Row("eagle_step_update_slot_mapping_and_metadata", _stepped, _step_kernel, step)
+    yield Row("eagle_step_update_slot_mapping_and_metadata", _stepped, _step_kernel, step, given=are_places)
     target_ids = (numbers(90, 9), torch.tensor([4, 5, 6, 0, 7, 8, 9, 10, 11]), whole(3, 0, 7))
     yield Row("copy_and_expand_eagle_inputs_kernel", _drafted, _draft_kernel, target_ids)
     flash = (whole(3, 0, 7), target_ids[1], numbers(9, 3, 4))

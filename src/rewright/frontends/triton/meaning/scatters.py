@@ -7,7 +7,7 @@ to one row is an assumption, as it is one of ``cache[slots] = keys``.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from rewright import ops
@@ -16,7 +16,7 @@ from rewright.frontends.triton.meaning.places import Digit, Place
 from rewright.frontends.triton.meaning.values import Data, Shape, Truth
 from rewright.frontends.triton.meaning.views import Views, lengths
 from rewright.frontends.triton.meaning.writer import Writer
-from rewright.ir.dims import Dim
+from rewright.ir.dims import Dim, at_most
 from rewright.ir.errors import UnsupportedOperator
 from rewright.ir.types import DType
 from rewright.ops.base import ReductionKind
@@ -24,7 +24,7 @@ from rewright.ops.functions.numerics import Array
 from rewright.ops.reference import building as rb
 from rewright.ops.reference.indexing import gather_points, scatter_points
 from rewright.ops.reference.simplifying import SimplifyingBuilder
-from rewright.terms.index import Index
+from rewright.terms.index import Index, Variable
 
 
 @dataclass(frozen=True)
@@ -120,14 +120,67 @@ def scattered(
     writer: Writer, views: Views, tensor: int, shape: Sequence[Dim], rows: Rows, value: Data, mask: Truth
 ) -> int:
     """The tensor with a block of all instances in some of its rows."""
-    b, axes = writer.b, rows.axes
     condition, mask = _of_rows(writer, rows, mask)
+    kept = [axis for axis in range(len(shape)) if axis not in rows.looked_up]
+    windows = _windows(rows.places, [shape[axis] for axis in kept], mask)
+    if windows is None:
+        return _in_rows(writer, views, tensor, rows, value, condition, mask)
+    moved = [replace(place, start=place.start - low) for place, (low, _) in zip(rows.places, windows, strict=True)]
+    inner, always = replace(rows, places=tuple(moved)), replace(mask, parts=())
+
+    def write(part: int) -> int:
+        return _in_rows(writer, views, part, inner, value, condition, always)
+
+    return _inside(writer.b, tensor, list(zip(kept, windows, strict=True)), write)
+
+
+def _windows(places: Sequence[Place], sizes: Sequence[Dim], mask: Truth) -> list[tuple[int, int]] | None:
+    """From where to where the lanes that a mask lets through lie along axes; None where it says anything else."""
+    found: list[tuple[int, int]] = []
+    parts = [] if mask.data is not None else list(mask.parts)
+    for place, size in zip(places, sizes, strict=True):
+        own = place.digits[0] if len(place.digits) == 1 and place.digits[0].stride == 1 else None
+        count = own.size if own is not None else 1 if not place.digits else None
+        if not isinstance(size, int) or not isinstance(place.start, int) or not isinstance(count, int):
+            return None
+        low, high = 0, count
+        for part in [part for part in parts if own is not None and set(variables(part)) == {own.variable}]:
+            ((atom, step),), most = part.terms, part.constant
+            if not isinstance(atom, Variable) or step not in (1, -1) or not isinstance(most, int):
+                return None
+            low, high = (max(low, -most), high) if step == 1 else (low, min(high, most + 1))
+            parts.remove(part)
+        low, high = max(place.start + low, 0), min(place.start + high, size)
+        if low >= high:
+            return None
+        found.append((low, high))
+    return None if parts or mask.data is not None else found
+
+
+def _inside(
+    b: SimplifyingBuilder, tensor: int, windows: Sequence[tuple[int, tuple[int, int]]], write: Callable[[int], int]
+) -> int:
+    """The tensor with what is written to a part of it."""
+    if not windows:
+        return write(tensor)
+    (axis, (low, high)), *others = windows
+    part = _inside(b, rb.slice_axis(b, tensor, axis, low, high), others, write)
+    size = b.type(tensor).shape[axis]
+    ends = [rb.slice_axis(b, tensor, axis, *end) for end in ((0, low), (high, size))]
+    return rb.concatenate(b, [ends[0], part, ends[1]], axis)
+
+
+def _in_rows(
+    writer: Writer, views: Views, tensor: int, rows: Rows, value: Data, condition: Data | None, mask: Truth
+) -> int:
+    """The tensor with a block in some rows, of which data says the numbers, where a mask lets it through."""
+    b, axes, shape = writer.b, rows.axes, writer.b.type(tensor).shape
     left = [size for axis, size in enumerate(shape) if axis not in rows.looked_up]
     places, counts = leading_of(writer, rows)
     places, sizes = [*places, *rows.places], [*counts, *left]
     updates = views.tensor(value, places, sizes)
     columns = [writer.spread(number, axes) for number in rows.numbers]
-    if mask.parts or mask.data is not None or not _are_whole(rows.places, left):
+    if mask.parts or mask.data is not None or not all(map(_covers, rows.places, left)):
         before = gather_points(b, tensor, rows.looked_up, [_first(writer, rows, condition, c) for c in columns])
         written = views.tensor(writer.truth(mask), places, sizes)
         updates = b.add(ops.Select(), written, updates, before)
@@ -259,6 +312,20 @@ def axes_of(writer: Writer, index: Index) -> set[str]:
         else:
             found.add(name)
     return found
+
+
+def _covers(place: Place, size: Dim) -> bool:
+    """Whether each element of an axis is one of a place, which may go on before and behind."""
+    if _are_whole([place], [size]):
+        return True
+    is_run = len(place.digits) == 1 and place.digits[0].stride == 1
+    ends = place.start, place.length, size
+    return (
+        is_run
+        and all(isinstance(n, int) for n in ends)
+        and at_most(place.start, 0) is True
+        and at_most(size, place.start + place.length) is True
+    )
 
 
 def _are_whole(places: Sequence[Place], sizes: Sequence[Dim]) -> bool:
