@@ -7,9 +7,9 @@ from bench.trusted import CHECKS, imported
 
 ENGINES = {"lifting", "refine", "blame", "interp", "frontends", "rules", "optimize", "env", "egraph"}
 BOUNDS = {
-    "certificate of a refinement": 18_681,
-    "certificate of an equivalence": 19_624,
-    "certificate of a kernel": 22_200,
+    "certificate of a refinement": 18_726,
+    "certificate of an equivalence": 19_669,
+    "certificate of a kernel": 22_265,
 }
 """Lines of code without comments and docstrings; the bounds go down, and up only for a law that nothing else shows.
 

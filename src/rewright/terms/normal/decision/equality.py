@@ -126,11 +126,29 @@ def equal_leaves(context: Context, left: Polynomial, right: Polynomial) -> bool:
 
 
 def _where_known(context: Context, value: Polynomial) -> Polynomial:
-    """The value with variables of which one value is left replaced by it."""
+    """The value with variables of which one value is left replaced by it, and without factors that are zero."""
     try:
-        return substitute(context, value, context.only_values(value.free))
+        value = substitute(context, value, context.only_values(value.free))
+        for atom in _zeros(context):
+            value = with_atom(value, atom, ZERO)
     except ZeroDivisionError:
-        return value
+        pass
+    return value
+
+
+def _zeros(context: Context) -> list[Atom]:
+    """Atoms that are zero, since a product with what is not zero is: of ``a x - a = 0`` where x is above one."""
+    found: list[Atom] = []
+    for guard, polarity in context.trail:
+        if not polarity or guard.kind not in ("real=0", "integer=0") or len(guard.value.terms) < 2:
+            continue
+        first, *others = guard.value.terms
+        for atom in (a for a, n in first if n == 1 and all((a, 1) in monomial for monomial in others)):
+            terms = {tuple(f for f in monomial if f[0] != atom): c for monomial, c in guard.value.terms.items()}
+            rest = Polynomial(terms)
+            if any(context.decide(at_least_zero(value)) is False for value in (rest, -rest)):
+                found.append(atom)
+    return found
 
 
 def _same_logarithm(context: Context, rest: Polynomial) -> bool:

@@ -142,11 +142,14 @@ def _known_counts(context: Context) -> Iterator[Polynomial]:
 
 def counts_contradict(context: Context) -> bool:
     """Whether facts say that some of what is not there is there."""
-    none = [guard.value for guard, polarity in context.trail if guard.kind == "integer=0" and polarity]
-    none = [value for count in none for value in (count, -count) if _is_a_count(context, value)]
+    zero = [guard.value for guard, polarity in context.trail if guard.kind == "integer=0" and polarity]
+    none = [value for count in zero for value in (count, -count) if _is_a_count(context, value)]
+    below = [guard.value + 1 for guard, polarity in context.trail if guard.kind == "integer>=0" and not polarity]
+    none += [count for count in below if count.constant() is None and _is_a_count(context, count)]
     if any(_is_at_least(context, count, fewer) for fewer in _known_counts(context) for count in none):
         return True
-    return any(_has_some(context, count) for count in none)
+    false = [e for guard, polarity in context.trail if not polarity and (e := _element(guard)) is not None]
+    return _is_one_of(context, false) or any(_has_some(context, count) for count in none)
 
 
 def _has_some(context: Context, count: Polynomial) -> bool:
@@ -154,7 +157,43 @@ def _has_some(context: Context, count: Polynomial) -> bool:
     if any(coefficient < 0 for coefficient in count.terms.values()):
         return False
     sums = [atom for monomial in count.terms if isinstance(atom := _alone(monomial), PrefixSum)]
-    return any(_has_witness(context, [(ZERO, bound) for bound in atom.bounds], atom.depth, atom.body) for atom in sums)
+    listed = [e for m in count.terms if isinstance(a := _alone(m), Indicator) and (e := _element(a.guard)) is not None]
+    return _is_one_of(context, listed) or any(
+        _has_witness(context, [(ZERO, bound) for bound in atom.bounds], atom.depth, atom.body) for atom in sums
+    )
+
+
+def _is_one_of(context: Context, listed: Sequence[Element]) -> bool:
+    """Whether facts say that one of some truth values holds: of ``x[0]`` to ``x[3]`` one if ``x[i]``, i in range."""
+    for guard, polarity in context.trail:
+        fact = _element(guard) if polarity else None
+        for axis in range(0 if fact is None else len(fact.index)):
+            assert fact is not None
+            apart = {e.index[axis].constant() for e in listed if _differs_at(axis, e, fact)}
+            numbers = sorted(n for n in apart if isinstance(n, int))
+            place = fact.index[axis]
+            if (
+                numbers
+                and numbers == list(range(numbers[0], numbers[-1] + 1))
+                and all(
+                    map(context.holds, (at_least(place, numbers[0]), less_than(place, polynomial(numbers[-1] + 1))))
+                )
+            ):
+                return True
+    return False
+
+
+def _element(guard: Guard) -> Element | None:
+    """The truth value that a guard is."""
+    atom = guard.value.atom() if guard.kind == "true" else None
+    return atom if isinstance(atom, Element) else None
+
+
+def _differs_at(axis: int, one: Element, other: Element) -> bool:
+    """Whether two accesses read one tensor at indices that differ along one axis at most."""
+    if one.tensor != other.tensor or len(one.index) != len(other.index):
+        return False
+    return all(n == axis or a == b for n, (a, b) in enumerate(zip(one.index, other.index, strict=True)))
 
 
 def _is_at_least(context: Context, more: Polynomial, fewer: Polynomial) -> bool:
