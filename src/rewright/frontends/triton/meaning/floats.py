@@ -283,8 +283,9 @@ def _saturated(reader: Reader, op: Operation, number: Data, dtype: DType) -> Dat
     known = _facts(writer.b, number.position, _MOST_STEPS)
     if not -most <= known.bottom <= known.top <= most:
         reader.assumptions[f"casts to {dtype.value} saturate, as they do on GPUs of NVIDIA"] = None
-        low, high = (writer.constant(end, number.shape, source) for end in (-most, most))
-        number = writer.apply(ops.Clamp(), low, number, high)
+        if dtype is DType.F8E5M2:  # which has infinities; rounding to the other type saturates too
+            low, high = (writer.constant(end, number.shape, source) for end in (-most, most))
+            number = writer.apply(ops.Clamp(), low, number, high)
     return writer.convert(number, dtype)
 
 
