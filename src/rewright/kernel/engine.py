@@ -23,14 +23,14 @@ from rewright.equiv import Equivalence
 from rewright.frontends.torch.capture import capture
 from rewright.frontends.triton.configurations import Configurations
 from rewright.frontends.triton.launches import with_zeros
-from rewright.frontends.triton.meaning.transfers import LEFT_OPEN
+from rewright.frontends.triton.meaning.operations.transfers import LEFT_OPEN
 from rewright.frontends.triton.meaning.writer import is_of_load
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph, Node
 from rewright.ir.types import SourceSpan
 from rewright.kernel.comparing import compared
 from rewright.kernel.constants import with_rounded_constants
-from rewright.kernel.given import condition_of, meets
+from rewright.kernel.given import as_facts, meets, name_of
 from rewright.kernel.parameters import parameters_of, renamed, with_names, with_one_signature
 from rewright.kernel.rounding import is_rounding
 from rewright.kernel.running import Run, draws, run_beside
@@ -103,12 +103,27 @@ def kernel(
     named, sizes = dict(kwargs or {}), dict(dynamic or {})
     made = _generated(launcher, reference, args, named, sizes) if isinstance(launcher, str) else launcher
     reference, launch = with_one_signature(reference, made)
-    known = None if given is None else condition_of(given, reference, args, named, sizes)
     meets_given = None if given is None else with_one_signature(reference, given)[1]
+    known = None if meets_given is None else _condition(reference, meets_given, args, named, sizes)
     case = _Case(
         reference, launch, args, named, sizes, budget, explain, getattr(made, "assumptions", ()), known, meets_given
     )
     return case.for_each_configuration()
+
+
+def _condition(
+    reference: Callable[..., Any],
+    given: Callable[..., Any],
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    sizes: Mapping[str, Mapping[int, str]],
+) -> Graph:
+    """What inputs meet, as facts, of a function with the reference's signature."""
+    if not meets(given, args, kwargs):
+        raise RewrightError(f"the arguments do not meet the condition {name_of(given)}; give arguments that do")
+    names, others = (parameters_of(f, args, kwargs) for f in (reference, given))
+    graph = capture(given, args, kwargs, dynamic=renamed(sizes, names, others) or None)
+    return as_facts(graph, dict(zip(others, names, strict=False)), given)
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from rewright.frontends.triton.meaning.places import Digit, Place, by_axis, digits_of
-from rewright.frontends.triton.meaning.safety import Ranges
+from rewright.frontends.triton.meaning.addresses.places import Digit, Place, by_axis, digits_of
+from rewright.frontends.triton.meaning.addresses.safety import Ranges
 from rewright.ir.dims import Dim, ceil_quotient, symbol
 from rewright.terms.index import Index, quotient, remainder, variable
 

@@ -15,27 +15,26 @@ from math import prod
 import numpy as np
 
 from rewright import ops
-from rewright.frontends.triton.meaning import (
+from rewright.frontends.triton.meaning.addresses.grids import strides_of_ids
+from rewright.frontends.triton.meaning.addresses.indices import lanes
+from rewright.frontends.triton.meaning.addresses.instances import Instances
+from rewright.frontends.triton.meaning.addresses.places import magnitude
+from rewright.frontends.triton.meaning.addresses.safety import Ranges
+from rewright.frontends.triton.meaning.iteration import loops, whiles
+from rewright.frontends.triton.meaning.memories.accesses import Accesses
+from rewright.frontends.triton.meaning.memories.memory import Memory
+from rewright.frontends.triton.meaning.memories.numbers import refuse_changed
+from rewright.frontends.triton.meaning.memories.races import refuse_races
+from rewright.frontends.triton.meaning.operations import (
     blocks,
     control,
     descriptors,
     floats,
     integers,
     joins,
-    loops,
     shifts,
     transfers,
-    whiles,
 )
-from rewright.frontends.triton.meaning.accesses import Accesses
-from rewright.frontends.triton.meaning.grids import strides_of_ids
-from rewright.frontends.triton.meaning.indices import lanes
-from rewright.frontends.triton.meaning.instances import Instances
-from rewright.frontends.triton.meaning.memory import Memory
-from rewright.frontends.triton.meaning.numbers import refuse_changed
-from rewright.frontends.triton.meaning.places import magnitude
-from rewright.frontends.triton.meaning.races import refuse_races
-from rewright.frontends.triton.meaning.safety import Ranges
 from rewright.frontends.triton.meaning.table import MEANINGS, Found, Meaning
 from rewright.frontends.triton.meaning.values import Address, Data, Either, Shape, Truth, Value, Whole
 from rewright.frontends.triton.meaning.writer import Writer

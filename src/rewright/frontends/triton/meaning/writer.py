@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import partial, reduce
 
 from rewright import ops
-from rewright.frontends.triton.meaning.indices import DATA, lanes, variables
+from rewright.frontends.triton.meaning.addresses.indices import DATA, lanes, variables
 from rewright.frontends.triton.meaning.values import Choice, Data, Least, Shape, Truth, Value, Whole
 from rewright.ir.dims import Dim
 from rewright.ir.errors import UnsupportedOperator

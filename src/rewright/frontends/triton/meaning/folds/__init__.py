@@ -1,0 +1,1 @@
+"""Folds: the identities by which loops and reductions are one, and choices that are extrema or sums."""

@@ -1,0 +1,1 @@
+"""Loops with a number of iterations and without: folds along an axis, or written out. Read ``loops`` first."""

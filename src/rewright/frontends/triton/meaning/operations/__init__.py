@@ -1,0 +1,1 @@
+"""The operations of TTIR by theme, each entered in the table with what it means."""
