@@ -36,7 +36,7 @@ from rewright.frontends.triton.meaning.operations import (
     transfers,
 )
 from rewright.frontends.triton.meaning.table import MEANINGS, Found, Meaning
-from rewright.frontends.triton.meaning.values import Address, Data, Either, Shape, Truth, Value, Whole
+from rewright.frontends.triton.meaning.values import DTYPES, Address, Data, Either, Shape, Truth, Value, Whole
 from rewright.frontends.triton.meaning.writer import Writer
 from rewright.frontends.triton.text import Block, Function, Kind, Location, Module, Operation, all_operations
 from rewright.ir.dims import Dim, divide
@@ -353,7 +353,7 @@ def _argument(reader: Reader, name: str, kind: Kind, value: Argument) -> Value:
         return reader.truth(bool(value), ())
     if kind.is_descriptor:
         raise UnsupportedOperator(f"the descriptor {name.lstrip('%')} is of no tensor")
-    dtype = integers.DTYPES.get(kind.element)
+    dtype = DTYPES.get(kind.element)
     if dtype is None:
         raise UnsupportedOperator(f"arguments of type {kind.element} are not read")
     if dtype.is_float:
@@ -373,7 +373,7 @@ def _describe_arguments(reader: Reader, kernel: Function) -> None:
 
 
 def _number(reader: Reader, name: str, kind: Kind, value: Number) -> Value:
-    data, dtype = Data(value.position, (), ()), integers.DTYPES[kind.element]
+    data, dtype = Data(value.position, (), ()), DTYPES[kind.element]
     if dtype is DType.BOOL:
         return Truth((), (), data)
     if dtype.is_float:

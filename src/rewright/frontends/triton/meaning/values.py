@@ -12,6 +12,8 @@ from rewright.ir.types import DType
 from rewright.terms.index import Index
 
 Shape = tuple[int, ...]
+DTYPES = {d.value: d for d in DType} | {"i1": DType.BOOL, "index": DType.I64}
+"""Element types by the name that TTIR has for them."""
 
 
 @dataclass(frozen=True, slots=True)

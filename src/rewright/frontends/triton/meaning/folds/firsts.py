@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 from rewright import ops
 from rewright.frontends.triton.meaning.addresses.indices import lane
-from rewright.frontends.triton.meaning.operations.combiners import combined
+from rewright.frontends.triton.meaning.folds.combiners import combined
 from rewright.frontends.triton.meaning.values import Data, Value, Whole
 from rewright.frontends.triton.text import Operation
 from rewright.ir.errors import RewrightError, UnsupportedOperator

@@ -13,8 +13,8 @@ from itertools import permutations
 from typing import TYPE_CHECKING
 
 from rewright import ops
+from rewright.frontends.triton.meaning.folds.combiners import combined
 from rewright.frontends.triton.meaning.folds.copies import Copied, dependents
-from rewright.frontends.triton.meaning.operations.combiners import combined
 from rewright.frontends.triton.meaning.values import Data, Value
 from rewright.frontends.triton.meaning.writer import Writer
 from rewright.frontends.triton.text import Operation

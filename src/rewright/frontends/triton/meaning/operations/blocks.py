@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING
 
 from rewright import ops
 from rewright.frontends.triton.meaning.addresses.indices import DATA, lane, substitute, variables
+from rewright.frontends.triton.meaning.folds.combiners import kind_of
 from rewright.frontends.triton.meaning.folds.firsts import first_place
 from rewright.frontends.triton.meaning.folds.moments import merged
-from rewright.frontends.triton.meaning.operations.combiners import kind_of
-from rewright.frontends.triton.meaning.operations.integers import DTYPES
 from rewright.frontends.triton.meaning.table import MEANINGS
-from rewright.frontends.triton.meaning.values import Address, Choice, Data, Truth, Value, Whole
+from rewright.frontends.triton.meaning.values import DTYPES, Address, Choice, Data, Truth, Value, Whole
 from rewright.frontends.triton.text import Operation
 from rewright.ir.errors import UnsupportedOperator
 from rewright.ops.base import ReductionKind

@@ -6,10 +6,9 @@ import re
 from typing import TYPE_CHECKING
 
 from rewright.frontends.triton.meaning.addresses.indices import lane, multiply
-from rewright.frontends.triton.meaning.operations.integers import DTYPES
 from rewright.frontends.triton.meaning.operations.transfers import load_from, store_to
 from rewright.frontends.triton.meaning.table import MEANINGS
-from rewright.frontends.triton.meaning.values import Address, Described, Truth, Value, Whole
+from rewright.frontends.triton.meaning.values import DTYPES, Address, Described, Truth, Value, Whole
 from rewright.frontends.triton.text import Kind, Operation
 from rewright.ir.dims import divide
 from rewright.ir.errors import UnsupportedOperator

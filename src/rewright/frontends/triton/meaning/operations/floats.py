@@ -14,9 +14,9 @@ from rewright import ops
 from rewright.frontends.triton.meaning.folds.selections import selected
 from rewright.frontends.triton.meaning.operations.bits import with_sign, without_sign
 from rewright.frontends.triton.meaning.operations.control import either
-from rewright.frontends.triton.meaning.operations.integers import DTYPES, on_data
+from rewright.frontends.triton.meaning.operations.integers import on_data
 from rewright.frontends.triton.meaning.table import MEANINGS
-from rewright.frontends.triton.meaning.values import Address, Choice, Data, Either, Truth, Value, Whole
+from rewright.frontends.triton.meaning.values import DTYPES, Address, Choice, Data, Either, Truth, Value, Whole
 from rewright.frontends.triton.text import Kind, Operation
 from rewright.ir.errors import UnsupportedOperator
 from rewright.ir.graph import GraphBuilder

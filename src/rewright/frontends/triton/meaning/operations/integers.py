@@ -13,7 +13,7 @@ from rewright.frontends.triton.meaning.addresses.indices import multiply, variab
 from rewright.frontends.triton.meaning.addresses.instances import INSTANCE, Numbers, computed
 from rewright.frontends.triton.meaning.operations.bits import with_sign, without_sign
 from rewright.frontends.triton.meaning.table import MEANINGS
-from rewright.frontends.triton.meaning.values import Data, Least, Truth, Value, Whole
+from rewright.frontends.triton.meaning.values import DTYPES, Data, Least, Truth, Value, Whole
 from rewright.frontends.triton.text import Operation
 from rewright.ir.dims import Dim, at_most, ceil_quotient
 from rewright.ir.errors import UnsupportedOperator
@@ -24,7 +24,6 @@ from rewright.terms.index import Index, Quotient, Variable, quotient, remainder,
 if TYPE_CHECKING:
     from rewright.frontends.triton.meaning.reader import Reader
 
-DTYPES = {d.value: d for d in DType} | {"i1": DType.BOOL, "index": DType.I64}
 _BITWISE: dict[str, type[Operator]] = {"andi": ops.And, "ori": ops.Or, "xori": ops.Xor}
 _DATA: dict[str, type[Operator]] = {
     "addi": ops.Add,

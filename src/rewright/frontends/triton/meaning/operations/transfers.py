@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 from rewright import ops
 from rewright.frontends.triton.meaning.addresses.indices import reads_data
 from rewright.frontends.triton.meaning.memories.numbers import number_at
-from rewright.frontends.triton.meaning.operations.integers import DTYPES
 from rewright.frontends.triton.meaning.table import MEANINGS
-from rewright.frontends.triton.meaning.values import ALWAYS, Address, Data, Truth, Value, Whole
+from rewright.frontends.triton.meaning.values import ALWAYS, DTYPES, Address, Data, Truth, Value, Whole
 from rewright.frontends.triton.text import Operation
 from rewright.ir.dims import at_most
 from rewright.ir.errors import UnsupportedOperator

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 from rewright import ops
 from rewright.frontends.triton.meaning.folds.copies import Copied
-from rewright.frontends.triton.meaning.operations.integers import DTYPES
-from rewright.frontends.triton.meaning.values import Data, Truth
+from rewright.frontends.triton.meaning.values import DTYPES, Data, Truth
 from rewright.frontends.triton.text import Operation
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import GraphBuilder
