@@ -89,9 +89,21 @@ def _reached(functions: Iterable[Function], lines: Iterable[str]) -> Iterator[Fu
             yield function
 
 
+def _print_rows(package: str, rows: list[Any]) -> None:
+    """What came of each row of a package, with the beginning of the reason of what is not proved."""
+    proved = sum(row["status"] == "proved" for row in rows)
+    print(f"\n{package}, {proved} of {len(rows)}:\n\n| function | verdict | seconds of CPU |\n|---|---|---|")
+    for row in rows:
+        reason = row["reason"].replace("operator rewright.launch.default at launches.py:240: ", "").replace("|", "/")
+        place = re.sub(r"/\S*/(\w+\.py)", r"\1", reason)
+        text = "proved" if row["status"] == "proved" else f"{row['status']}: {place[:70].rstrip()}"
+        print(f"| {row['name']} | {text} | {row['seconds']} |")
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("rows", type=Path)
+    parser.add_argument("--tables", action="store_true", help="also print what came of each row")
     parser.add_argument("--missing", action="store_true", help="also print the functions that no row reads")
     given = parser.parse_args()
     rows: dict[tuple[str, str], Any] = {}
@@ -111,6 +123,8 @@ def main() -> int:
         counts = [sum(row["status"] == status for row in own) for status in ("proved", "refuted", "unknown")]
         cells = [package, len(functions), len(read), len(proved), len(own), *counts]
         print("| " + " | ".join(map(str, cells)) + " |")
+    for package in dict.fromkeys(package for package, _ in rows) if given.tables else ():
+        _print_rows(package, [row for row in rows.values() if row["package"] == package])
     for function in unread if given.missing else ():
         print(f"{function.file}:{function.first} {function.name}")
     return 0
