@@ -83,8 +83,11 @@ def interpreted(*, zeros: bool = False) -> Generator[None]:
         __globals__={"tl": language, "core": language.core}
     )  # also to functions that do not name the language
 
+    scopes: list[Any] = []
+
     def patch(_: Any) -> Any:
-        return patched(visible)
+        scopes.append(patched(visible))
+        return scopes[-1]
 
     interpreter._patch_lang = patch
     truncated = interpreter._convert_float
@@ -101,6 +104,8 @@ def interpreted(*, zeros: bool = False) -> Generator[None]:
         with compiled_conditions(), replaced_runs([(jit, run), *((cls, run_tuned) for cls in tuners(tuner))]):
             yield
     finally:
+        for scope in reversed(scopes):  # that a kernel which raises leaves open
+            scope.restore()
         jit.__call__, interpreter._patch_lang, interpreter._convert_float = before, patched, truncated
 
 
