@@ -13,6 +13,7 @@ from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph, Node
 from rewright.ir.types import TensorType
 from rewright.ops.base import Array, Real, TensorOperator, array_dtype, static
+from rewright.ops.functions.rounding import TO_BYTE
 
 
 class Semantics(Protocol):
@@ -113,7 +114,7 @@ class Machine:
                 f"{list(value.shape)}"
             )
         if op.tensor.dtype.is_byte_float:  # of which other numbers are none
-            value = ops.ROUNDING[op.tensor.dtype].compute([value.astype(np.float64)], np.float64)
+            value = TO_BYTE[op.tensor.dtype].values.numpy(value.astype(np.float64))
         return self.semantics.read(value, op.tensor)
 
     def _who(self) -> str:

@@ -94,11 +94,16 @@ def _tables(graph: Graph, position: int) -> Iterator[tuple[str, int]]:
 
 
 def _held(graph: Graph, position: int) -> Iterator[str]:
-    """Inputs whose elements a node holds as they are."""
+    """Inputs whose elements a node holds as they are; not where a program asks itself which of them are places."""
     node = graph.nodes[position]
     if isinstance(node.op, Input) and node.type.dtype.is_integer:
         yield node.op.label
-    held = {View: (0,), Convert: (0,), Gather: (0,), Select: (1, 2), Pad: (0,)}
+    if isinstance(node.op, Select):
+        asked = {graph.nodes[p].op for p in graph.ancestors([node.operands[0]])}
+        labels = {op.label for op in asked if isinstance(op, Input)}
+        yield from (label for k in (1, 2) for label in _held(graph, node.operands[k]) if label not in labels)
+        return
+    held = {View: (0,), Convert: (0,), Gather: (0,), Pad: (0,)}
     for kind, operands in held.items():
         if isinstance(node.op, kind):
             for number in operands:

@@ -18,10 +18,13 @@ from rewright.ir.errors import Damaged, OtherPrograms, Refused, RewrightError
 from rewright.ir.graph import Graph
 from rewright.ir.json_form import from_json, to_json
 from rewright.ir.rebuilding import remove_dead_nodes
+from rewright.ir.text import print_graph
+from rewright.ir.types import DType
 from rewright.kernel.bounds import with_look_ups
-from rewright.kernel.forms import Way, claim_of, stated
+from rewright.kernel.forms import Way, claim_of, premises_of
 from rewright.kernel.short_folds import written_out
-from rewright.ops import REGISTRY
+from rewright.ops import REGISTRY, CustomCall
+from rewright.proof.calls import check_calls
 from rewright.proof.container import Form, Header
 from rewright.proof.entries import Entries, as_list, as_text, as_truth
 from rewright.proof.kinds import Kind, Programs, Proved, Said, alone, require
@@ -31,7 +34,7 @@ from rewright.terms.normal.prove import prove
 SECONDS = 120.0
 """For one normal form."""
 _HEADER = Header("rewright.kernel", 1, ("reference", "kernel", "parts", "assumptions", "digest"), ("condition",))
-Made = Literal["as they are", "with look-ups", "written out"]
+Variant = Literal["as they are", "with look-ups", "written out"]
 """The programs that are compared: with look-ups as outputs, or with short folds of the reference written out."""
 
 
@@ -40,7 +43,7 @@ class Part:
     """Some outputs, and why they are equal."""
 
     outputs: tuple[str, ...]
-    made: Made
+    variant: Variant
     proof: EquivalenceCertificate | Way
     """A proof about the programs that are compared, or which claim on normal forms it is."""
 
@@ -75,14 +78,14 @@ def certificate_of(
     return KernelCertificate(digest(left), digest(right), parts, tuple(texts), condition)
 
 
-def compared(made: Made, outputs: tuple[str, ...], left: Graph, right: Graph) -> tuple[Graph, Graph] | None:
+def programs_of(variant: Variant, outputs: tuple[str, ...], left: Graph, right: Graph) -> tuple[Graph, Graph] | None:
     """The programs that are compared for some outputs; None where they are no others, or the outputs not there."""
     if not set(outputs) <= left.outputs.keys() & right.outputs.keys():
         return None
     left, right = (_restricted(graph, outputs) for graph in (left, right))
-    if made == "with look-ups":
+    if variant == "with look-ups":
         return with_look_ups(left, right)
-    short = written_out(left) if made == "written out" else left
+    short = written_out(left) if variant == "written out" else left
     return None if short is None else (short, right)
 
 
@@ -98,15 +101,24 @@ def in_words(condition: Graph) -> tuple[str, ...]:
     return tuple(dict.fromkeys(texts))
 
 
+def is_condition(condition: Graph, left: Graph) -> bool:
+    """Whether a program gives truth values that are made of inputs of the reference, and of nothing else."""
+    types = {name: left.nodes[position].type for name, position in left.inputs.items()}
+    own = {name: condition.nodes[position].type for name, position in condition.inputs.items()}
+    gives_truths = all(condition.nodes[p].type.dtype is DType.BOOL for p in condition.outputs.values())
+    is_known = not any(isinstance(node.op, CustomCall) for node in condition.nodes)
+    return gives_truths and is_known and bool(condition.outputs) and own.items() <= types.items()
+
+
 def _taken(part: Part, left: Graph, right: Graph, condition: Graph | None) -> tuple[str, ...]:
     """What a part takes for granted, in words; raises Refused for one that is about no programs."""
     if isinstance(part.proof, EquivalenceCertificate):
         return (*part.proof.taken, *part.proof.assumptions)
-    sides = compared(part.made, part.outputs, left, right)
+    sides = programs_of(part.variant, part.outputs, left, right)
     found = None if sides is None else claim_of(part.proof, *sides, condition)
     if sides is None or found is None:
         raise Refused(f"there are no such programs as for the outputs {', '.join(part.outputs)}")
-    return (*stated(*sides), *found[1])
+    return (*premises_of(*sides), *found[1])
 
 
 def audit(certificate: KernelCertificate, left: Graph, right: Graph, store: Store | None = None) -> int:
@@ -117,6 +129,9 @@ def audit(certificate: KernelCertificate, left: Graph, right: Graph, store: Stor
     for graph, known, name in ((left, certificate.reference, "reference"), (right, certificate.kernel, "kernel")):
         if digest(graph) != known:
             raise OtherPrograms(f"the certificate is not about the {name} that was given")
+    check_calls((), (left, right))
+    if certificate.condition is not None and not is_condition(certificate.condition, left):
+        raise Refused("its condition is none: truth values that are made of inputs of the reference")
     for part in certificate.parts:
         why = _why_not(part, left, right, certificate.condition, store)
         if why is not None:
@@ -132,7 +147,7 @@ def audit(certificate: KernelCertificate, left: Graph, right: Graph, store: Stor
 
 
 def _why_not(part: Part, left: Graph, right: Graph, condition: Graph | None, store: Store | None) -> str | None:
-    sides = compared(part.made, part.outputs, left, right)
+    sides = programs_of(part.variant, part.outputs, left, right)
     if sides is None:
         return "there are no such programs"
     if isinstance(part.proof, Way):
@@ -157,7 +172,7 @@ def _table(certificate: KernelCertificate) -> dict[str, Any]:
     return {
         "reference": certificate.reference,
         "kernel": certificate.kernel,
-        "parts": [[list(part.outputs), part.made, _proof_table(part.proof)] for part in certificate.parts],
+        "parts": [[list(part.outputs), part.variant, _proof_table(part.proof)] for part in certificate.parts],
         "assumptions": list(certificate.assumptions),
         **({} if certificate.condition is None else {"condition": to_json(certificate.condition)}),
     }
@@ -180,11 +195,11 @@ def _build(entries: Entries) -> KernelCertificate:
 
 
 def _part(value: Any) -> Part:
-    outputs, made, proof = as_list(value, 3)
-    if made not in ("as they are", "with look-ups", "written out"):
-        raise ValueError(f"{made!r:.40} is no way to compare programs")
+    outputs, variant, proof = as_list(value, 3)
+    if variant not in ("as they are", "with look-ups", "written out"):
+        raise ValueError(f"{variant!r:.40} is no way to compare programs")
     own = _way(proof) if isinstance(proof, list) else EQUIVALENCE.of_value(proof)
-    return Part(tuple(map(as_text, as_list(outputs))), made, own)
+    return Part(tuple(map(as_text, as_list(outputs))), variant, own)
 
 
 def _way(value: Any) -> Way:
@@ -203,10 +218,13 @@ def _check(certificate: KernelCertificate, programs: Programs | None, store: Sto
     (right,) = given.right.graphs
     count = audit(certificate, given.left, right, store)
     outputs = "output" if len(given.left.outputs) == 1 else f"{len(given.left.outputs)} outputs"
-    said = Said("assumptions", "assuming that", certificate.assumptions)
+    said = [Said("assumptions", "assuming that", certificate.assumptions)]
+    if certificate.condition is not None:
+        text = print_graph(replace(certificate.condition, metadata={}), spans=False)
+        said.append(Said("condition", "for inputs for which all of this is true", text.splitlines()))
     claim = f"what was read of the kernel computes the {outputs} of the reference"
     parts = "part" if count == 1 else "parts"
-    return Proved(claim, (said,), f"{count} {parts}", {"parts": count}, (), (given.left, right))
+    return Proved(claim, tuple(said), f"{count} {parts}", {"parts": count}, (), (given.left, right))
 
 
 KIND = Kind(KERNEL.read, _check)

@@ -11,9 +11,8 @@ from rewright.equiv import Equivalence, equiv
 from rewright.equiv.certificate import EquivalenceCertificate
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
-from rewright.kernel.certificate import KernelCertificate, Made, Part, certificate_of, in_words
-from rewright.kernel.certificate import compared as sides_of
-from rewright.kernel.forms import Way, claims, stated
+from rewright.kernel.certificate import KernelCertificate, Part, Variant, certificate_of, in_words, programs_of
+from rewright.kernel.forms import Way, claims, premises_of
 from rewright.refine.alarm import PREFIX
 from rewright.refine.verdict import Evidence, OutputRelation
 from rewright.terms.normal.prove import prove
@@ -21,7 +20,7 @@ from rewright.terms.normal.prove import prove
 _SECONDS, _FORMS = 60.0, 30.0
 """How long proofs are looked for, and normal forms are computed, where nobody says."""
 _MOST_OUTPUTS = 16
-_MADE: tuple[Made, Made] = ("with look-ups", "written out")
+_VARIANTS: tuple[Variant, Variant] = ("with look-ups", "written out")
 _WRITTEN_OUT = "short folds of the reference are written out in the certificate"
 
 
@@ -30,13 +29,13 @@ class _Found:
     """A part that is proved: what its certificate is made of, and what it takes for granted."""
 
     outputs: tuple[str, ...]
-    made: Made
+    variant: Variant
     proof: Callable[[], Any] | Way
     assumptions: tuple[str, ...]
 
     def part(self) -> Part:
         proof = self.proof if isinstance(self.proof, Way) else cast("EquivalenceCertificate", self.proof())
-        return Part(self.outputs, self.made, proof)
+        return Part(self.outputs, self.variant, proof)
 
 
 def compared(
@@ -58,10 +57,10 @@ def compared(
     if verdict.status != "unknown" or verdict.reason.startswith(PREFIX) or not set(outputs) <= right.outputs.keys():
         return verdict  # or an alarm
     search = _Search(left, right, condition, deadline)
-    for made in _MADE:
-        found = search.by_parts(outputs, made)
+    for variant in _VARIANTS:
+        found = search.by_parts(outputs, variant)
         if found is not None:
-            notes = (_WRITTEN_OUT,) if made == "written out" else ()
+            notes = (_WRITTEN_OUT,) if variant == "written out" else ()
             proved = search.proved(verdict, [found], "both programs compute the same outputs")
             return replace(proved, notes=(*verdict.notes, *notes))
     whole = search.by_normal_form(outputs, "as they are")
@@ -103,19 +102,19 @@ class _Search:
             assumptions=tuple(texts),
         )
 
-    def by_parts(self, outputs: tuple[str, ...], made: Made) -> _Found | None:
+    def by_parts(self, outputs: tuple[str, ...], variant: Variant) -> _Found | None:
         """Some outputs as ``equiv`` proves them of programs that are made of both."""
-        sides, seconds = sides_of(made, outputs, self.left, self.right), self.deadline - time.monotonic()
+        sides, seconds = programs_of(variant, outputs, self.left, self.right), self.deadline - time.monotonic()
         if sides is None or seconds <= 0:
             return None
         again = equiv(*sides, budget=seconds, explain=False)
         if again.status != "proved" or again.certify is None:
             return None
-        return _Found(outputs, made, again.certify, again.assumptions)
+        return _Found(outputs, variant, again.certify, again.assumptions)
 
-    def by_normal_form(self, outputs: tuple[str, ...], made: Made) -> _Found | None:
+    def by_normal_form(self, outputs: tuple[str, ...], variant: Variant) -> _Found | None:
         """Some outputs that have one normal form in both programs, under the conditions of some claim."""
-        sides = sides_of(made, outputs, self.left, self.right)
+        sides = programs_of(variant, outputs, self.left, self.right)
         if sides is None:
             return None
         deadline = min(self.deadline, time.monotonic() + _FORMS)
@@ -125,7 +124,7 @@ class _Search:
                 return None
             try:
                 if prove(claim, seconds).status == "proved":
-                    return _Found(outputs, made, way, (*stated(*sides), *texts))
+                    return _Found(outputs, variant, way, (*premises_of(*sides), *texts))
             except RewrightError:
                 continue
         return None
@@ -134,9 +133,9 @@ class _Search:
         """Each output by itself, by one way or another; None where one is open."""
         found: list[_Found] = []
         for name in outputs:
-            is_short = sides_of("written out", (name,), self.left, self.right) is not None
-            made: Made = "written out" if is_short else "as they are"
-            one = self.by_parts((name,), made) or self.by_normal_form((name,), made)
+            is_short = programs_of("written out", (name,), self.left, self.right) is not None
+            variant: Variant = "written out" if is_short else "as they are"
+            one = self.by_parts((name,), variant) or self.by_normal_form((name,), variant)
             if one is None:
                 return None
             found.append(one)

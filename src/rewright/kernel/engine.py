@@ -29,8 +29,8 @@ from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph, Node
 from rewright.ir.types import SourceSpan
 from rewright.kernel.comparing import compared
+from rewright.kernel.condition import as_facts, meets, name_of
 from rewright.kernel.constants import with_rounded_constants
-from rewright.kernel.given import as_facts, meets, name_of
 from rewright.kernel.parameters import parameters_of, renamed, with_names, with_one_signature
 from rewright.kernel.rounding import is_rounding
 from rewright.kernel.running import Run, draws, run_beside

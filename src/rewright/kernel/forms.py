@@ -38,11 +38,11 @@ class Way:
     """Whether short folds and products of matrices are written out."""
 
 
-Stated = tuple[Claim, tuple[str, ...]]
+ClaimWithPremises = tuple[Claim, tuple[str, ...]]
 """A claim, and what it takes for granted in words."""
 
 
-def claims(left: Graph, right: Graph, condition: Graph | None) -> Iterator[tuple[Way, Stated]]:
+def claims(left: Graph, right: Graph, condition: Graph | None) -> Iterator[tuple[Way, ClaimWithPremises]]:
     """What to try, the fewest conditions first; ``condition`` is what the inputs meet, as facts."""
     kinds: tuple[Given, ...] = ("nothing", "look-ups", "tables", "marks")
     plain = [Way(given) for given in kinds if _given(given, left, right, condition) is not None]
@@ -54,7 +54,7 @@ def claims(left: Graph, right: Graph, condition: Graph | None) -> Iterator[tuple
             yield way, found
 
 
-def claim_of(way: Way, left: Graph, right: Graph, condition: Graph | None) -> Stated | None:
+def claim_of(way: Way, left: Graph, right: Graph, condition: Graph | None) -> ClaimWithPremises | None:
     """One claim about two programs, with short integers that count from the other end; None where it is no other."""
     found = _given(way.given, insert_wrapping(left), insert_wrapping(right), condition)
     if found is None:
@@ -73,7 +73,7 @@ def claim_of(way: Way, left: Graph, right: Graph, condition: Graph | None) -> St
 _WRITTEN_OUT: Callable[[Graph], Graph | None] = partial(written_out, products=True)
 
 
-def _given(given: Given, left: Graph, right: Graph, condition: Graph | None) -> Stated | None:
+def _given(given: Given, left: Graph, right: Graph, condition: Graph | None) -> ClaimWithPremises | None:
     """The programs with what is known of their inputs; None where that is nothing more."""
     if given == "nothing":
         return Claim(left, right, facts=condition), ()
@@ -95,7 +95,7 @@ def _joined(facts: Graph, condition: Graph) -> Graph:
     return builder.build()
 
 
-def stated(left: Graph, right: Graph) -> tuple[str, ...]:
+def premises_of(left: Graph, right: Graph) -> tuple[str, ...]:
     """What any claim about two programs rests on, in words; raises Violated where no input meets a condition."""
     sides = insert_wrapping(left), insert_wrapping(right)
     found = [REALS, *conditions(open_obligations(sides, {}, ()), lambda program, position: None)]

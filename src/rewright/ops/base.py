@@ -293,12 +293,20 @@ def check_ascending(name: str, what: str, axes: Sequence[int]) -> None:
         raise TypeMismatch(f"{name} needs {what} in ascending order and got {tuple(axes)}")
 
 
+def check_exact(name: str, dtype: DType) -> None:
+    """Raise TypeMismatch for floats of 8 bits, whose sums and products are others than those of real numbers."""
+    if dtype.is_byte_float:
+        raise TypeMismatch(f"{name} is not defined on {dtype.value}, to which each result is rounded; convert it first")
+
+
 def check_kind(name: str, kind: str, dtype: DType) -> None:
     """Raise TypeMismatch where a reduction does not exist or does not fit the dtype."""
     if kind not in REDUCTION_KINDS:
         raise TypeMismatch(f"{name} has no kind {kind!r}; use one of {', '.join(REDUCTION_KINDS)}")
     if kind in ("and", "or") and dtype.is_float:
         raise TypeMismatch(f"{name} of kind {kind} needs booleans or integers and got {dtype.value}")
+    if kind in ("sum", "product"):
+        check_exact(f"{name} of kind {kind}", dtype)
     if kind in ("sum", "product") and dtype is DType.BOOL:
         raise TypeMismatch(f"{name} of kind {kind} needs numbers and got {dtype.value}; convert to an integer first")
 

@@ -21,6 +21,7 @@ from rewright.ops.base import (
     binder,
     check_axes,
     check_count,
+    check_exact,
     check_same_dtype,
     fold_over,
 )
@@ -51,6 +52,7 @@ class DotGeneral(TensorOperator):
         check_count(self.name, operands, 2)
         left, right = operands
         dtype = check_same_dtype(self.name, operands)
+        check_exact(self.name, dtype)
         if dtype is DType.BOOL:
             raise TypeMismatch("dot_general is defined on numbers and got i1; convert to an integer first")
         check_axes(self.name, "left axis", self.lhs_batch + self.lhs_contracting, left.rank)

@@ -21,6 +21,7 @@ from rewright.ops.base import (
     binder,
     check_count,
     check_demands,
+    check_exact,
     check_same_dtype,
     fold_over,
     identity_value,
@@ -55,6 +56,7 @@ class Convolution(TensorOperator):
     def infer(self, operands: Sequence[TensorType]) -> TensorType:
         check_count(self.name, operands, 2)
         operand, kernel = operands
+        check_exact(self.name, operand.dtype)
         if check_same_dtype(self.name, operands) is DType.BOOL:
             raise TypeMismatch("convolution is defined on numbers and got i1; convert to an integer first")
         self._check_fields(operand, kernel)

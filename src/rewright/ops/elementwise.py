@@ -10,7 +10,16 @@ from typing import ClassVar
 from rewright.ir.errors import TypeMismatch
 from rewright.ir.operator import Unsupported
 from rewright.ir.types import DType, TensorType
-from rewright.ops.base import Array, Following, Real, TensorOperator, array_dtype, check_count, check_same_dtype
+from rewright.ops.base import (
+    Array,
+    Following,
+    Real,
+    TensorOperator,
+    array_dtype,
+    check_count,
+    check_exact,
+    check_same_dtype,
+)
 from rewright.ops.counts import Counts
 from rewright.ops.facts import Facts, fits, of_dtype, whole_limit
 from rewright.ops.functions.intervals import convert_facts, integral
@@ -50,6 +59,8 @@ class Elementwise(TensorOperator):
         first = self.check_operands(operands)
         check_same_dtype(self.name, operands)
         self.check_domain(first.dtype)
+        if not isinstance(self, Limiting):
+            check_exact(self.name, first.dtype)
         return first
 
     def check_operands(self, operands: Sequence[TensorType]) -> TensorType:

@@ -25,6 +25,7 @@ from rewright.ops.base import (
 )
 from rewright.ops.counts import Counts
 from rewright.ops.facts import INF, Facts, facts_between, of_values
+from rewright.ops.functions.rounding import TO_BYTE
 from rewright.ops.sizes import Attributes, Axes, Sizes
 from rewright.terms.index import Index
 from rewright.terms.scalar import Apply, Fixed, Number, Scalar, Table
@@ -63,6 +64,12 @@ class Input(Leaf):
         return Unsupported("an input is given and not computed")
 
 
+def _are_of(dtype: DType, values: Sequence[float | int | bool]) -> bool:
+    """Whether a float type of 8 bits has all of some numbers."""
+    numbers = np.array(values, np.float64)
+    return np.array_equal(TO_BYTE[dtype].values.numpy(numbers), numbers, equal_nan=True)
+
+
 @dataclass(frozen=True, slots=True)
 class Constant(Leaf):
     """Fixed values in row-major order; one value fills the whole tensor (a splat). Integers wrap around."""
@@ -81,6 +88,8 @@ class Constant(Leaf):
             )
         if self.tensor.dtype.is_integer and any(not -(1 << 63) <= value < 1 << 64 for value in self.values):
             raise TypeMismatch(f"constant of type {self.tensor} has a value of more than 64 bits; give a smaller one")
+        if self.tensor.dtype.is_byte_float and not _are_of(self.tensor.dtype, self.values):
+            raise TypeMismatch(f"constant of type {self.tensor} has a value that the type has not; round it first")
         return self.tensor
 
     def compute(self, operands: Sequence[Array], real: Real) -> Array:

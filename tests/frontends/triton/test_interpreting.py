@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 import torch
 
@@ -41,6 +44,22 @@ def test_kernels_compile_as_before_after_a_run() -> None:
         programs.softmax(*reference.args)
     with intercepted(), torch.device("meta"):
         programs.softmax(torch.empty(4, 70))
+
+
+def test_python_functions_compile_as_before_after_a_first_run() -> None:
+    """``min`` of integers, of which the compiler keeps what it finds when it is first imported."""
+    code = (
+        "import torch\n"
+        "from tests.kernel import programs\n"
+        "from tests.kernel.references import REFERENCES\n"
+        "from rewright.frontends.triton.interpreting import interpreted\n"
+        "from rewright.frontends.triton.launches import intercepted\n"
+        "with interpreted():\n"
+        "    programs.add(*REFERENCES['add'].args)\n"
+        "with intercepted(), torch.device('meta'):\n"
+        "    programs.grouped(*(x.to('meta') for x in REFERENCES['grouped'].args))\n"
+    )
+    subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True)
 
 
 def test_memory_that_two_arguments_share_is_refused() -> None:

@@ -44,6 +44,7 @@ def interpreted(*, zeros: bool = False) -> Generator[None]:
     interpreter: Any = import_module("triton.runtime.interpreter")
     tuner: Any = import_module("triton.runtime.autotuner").Autotuner
     language: Any = import_module("triton.language")
+    import_module("triton.compiler.code_generator")  # keeps functions of the language as it finds them
     known: dict[int, Any] = {}  # a hash of a function would parse it
 
     def of(function: Any) -> Any:
@@ -83,11 +84,8 @@ def interpreted(*, zeros: bool = False) -> Generator[None]:
         __globals__={"tl": language, "core": language.core}
     )  # also to functions that do not name the language
 
-    scopes: list[Any] = []
-
     def patch(_: Any) -> Any:
-        scopes.append(patched(visible))
-        return scopes[-1]
+        return patched(visible)
 
     interpreter._patch_lang = patch
     truncated = interpreter._convert_float
@@ -104,8 +102,6 @@ def interpreted(*, zeros: bool = False) -> Generator[None]:
         with compiled_conditions(), replaced_runs([(jit, run), *((cls, run_tuned) for cls in tuners(tuner))]):
             yield
     finally:
-        for scope in reversed(scopes):  # that a kernel which raises leaves open
-            scope.restore()
         jit.__call__, interpreter._patch_lang, interpreter._convert_float = before, patched, truncated
 
 

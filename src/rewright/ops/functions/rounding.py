@@ -181,6 +181,8 @@ _BELOW = Domain(
 )
 ROUND_TO_F8E4M3FN = _to_byte("round_to_f8E4M3FN", DType.F8E4M3FN, LARGEST[DType.F8E4M3FN], EVERYWHERE)
 ROUND_TO_F8E5M2 = _to_byte("round_to_f8E5M2", DType.F8E5M2, _INF, _BELOW)
+TO_BYTE = {DType.F8E4M3FN: ROUND_TO_F8E4M3FN, DType.F8E5M2: ROUND_TO_F8E5M2}
+"""The function that rounds to each float of 8 bits."""
 
 
 def _finiteness(x: Facts) -> Facts:

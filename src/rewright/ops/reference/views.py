@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from rewright import ops
 from rewright.ir.dims import Dim, Shape
 from rewright.ir.graph import GraphBuilder
 from rewright.ir.types import DType, TensorType
+from rewright.ops.functions.rounding import TO_BYTE
 
 Scalar = float | int | bool
 
@@ -21,6 +24,8 @@ def cast(value: Scalar, dtype: DType) -> Scalar:
     """A Python number of the kind that the dtype holds."""
     if dtype is DType.BOOL:
         return bool(value)
+    if dtype.is_byte_float:
+        return float(TO_BYTE[dtype].values.numpy(np.array(float(value))))
     return float(value) if dtype.is_float else int(value)
 
 

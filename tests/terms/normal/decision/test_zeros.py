@@ -7,6 +7,7 @@ import pytest
 from rewright import ops
 from rewright.ir.graph import Graph, GraphBuilder
 from rewright.ir.types import DType, TensorType
+from rewright.ops.functions.record import Direction
 from rewright.ops.reference import building as rb
 from rewright.terms.claim import Claim
 from rewright.terms.normal.prove import prove
@@ -27,12 +28,12 @@ def plain() -> Graph:
 
 
 @pytest.mark.parametrize(("direction", "status"), [("GT", "proved"), ("GE", "unknown"), ("LT", "proved")])
-def test_a_factor_is_zero_where_the_other_one_is_not(direction: str, status: str) -> None:
+def test_a_factor_is_zero_where_the_other_one_is_not(direction: Direction, status: str) -> None:
     """``a x = 2 a`` and ``x > 2``: a is zero. Where x may be two it need not be."""
     b, a, x, _ = zeros()
     two = rb.splat_like(b, 2.0, a)
     equal = rb.compare(b, "EQ", b.add(ops.Multiply(), a, x), b.add(ops.Multiply(), a, two))
-    both = b.add(ops.And(), equal, b.add(ops.Compare(direction), x, two))  # type: ignore[arg-type]
+    both = b.add(ops.And(), equal, b.add(ops.Compare(direction), x, two))
     b.output("output", b.add(ops.Select(), both, b.add(ops.Multiply(), a, two), rb.splat_like(b, 0.0, a)))
 
     assert prove(Claim(b.build(), plain())).status == status

@@ -107,11 +107,13 @@ def _is_own(first: Access, second: Access) -> bool:
     """Whether each element is touched by one lane of one iteration of one instance in both.
 
     Of rows whose numbers were read, both have to be the row of one number; that no two of these are the same is noted
-    where the row is written.
+    where the row is written, and is not so where it is added to.
     """
     if not first.places or first.shape != second.shape or first.instance != second.instance:
         return False
     are_read = any(map(reads_data, (*first.places, *second.places)))
+    if are_read and not first.kind is second.kind is None:
+        return False
     if first.places != second.places and (are_read or not _are_alike(first, second)):
         return False
     return all(

@@ -342,6 +342,8 @@ def _float(text: str, dtype: DType) -> float:
     """A number as MLIR prints it: decimal, or its bits where it is infinite or none."""
     if not text.startswith("0x"):
         return float(np.float32(float(text))) if dtype is DType.F32 else float(text)
+    if dtype.is_byte_float:
+        raise UnsupportedOperator(f"a constant of {dtype.value} that is written in bits is not read")
     bits = int(text, 16)
     if dtype is DType.F64:
         return struct.unpack("<d", bits.to_bytes(8, "little"))[0]

@@ -33,7 +33,7 @@ def test_a_kernel_is_proved_for_inputs_that_meet_a_condition(tmp_path: Any) -> N
     assert rw.kernel(halved, blocks.halved, ARGUMENTS).status == "unknown"
     found = rw.kernel(halved, blocks.halved, ARGUMENTS, given=are_slots)
     assert found.status == "proved", found.reason
-    assert any(text.startswith("the condition at test_given.py:") for text in found.assumptions)
+    assert any(text.startswith("the condition at test_condition.py:") for text in found.assumptions)
 
     path = tmp_path / "kernel.json"
     found.certificate.save(path)
