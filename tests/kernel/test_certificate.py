@@ -81,6 +81,19 @@ def test_a_certificate_for_a_wrong_kernel_is_refused(proved: Any, tmp_path: Path
         audit(path, left, wrong)
 
 
+def test_a_condition_is_made_of_inputs_and_gives_truth_values(proved: Any, tmp_path: Path) -> None:
+    path = tmp_path / "kernel.json"
+    x, labels = torch.ones(6, 20), LABELS
+    of_another_input = rw.capture(lambda x, labels, more: more > 0, (x, labels, x))
+    numbers = rw.capture(lambda x, labels: x + 1, (x, labels))
+    of_another_type = rw.capture(lambda x, labels: x > 0, (x.double(), labels))
+
+    for condition in (of_another_input, numbers, of_another_type):
+        replace(proved.certificate, condition=condition).save(path)
+        with pytest.raises(Refused, match="its condition is none"):
+            audit(path, *proved.graphs)
+
+
 def test_short_integers_count_from_the_other_end() -> None:
     x = torch.arange(40, dtype=torch.int8)
 

@@ -187,3 +187,15 @@ def test_a_race_is_not_proved_where_one_order_is_right() -> None:
     found = rw.kernel(last_row, programs.racing, (normal(3, 40),))
 
     assert found.status == "unknown" and "order decides" in found.reason
+
+
+def test_what_a_kernel_guards_is_not_taken_for_granted() -> None:
+    table = normal(3, 20)
+    found = rw.kernel(wrong.looked_up_reference, wrong.looked_up, (wrong.IDS, table))
+    assert found.status == "proved", found.reason
+    assert rw.kernel(wrong.looked_up_carelessly, wrong.looked_up, (wrong.IDS.abs(), table)).status != "proved"
+
+
+def test_rows_that_are_added_to_may_be_one() -> None:
+    args = (wrong.IDS.abs(), normal(4, 20), normal(3, 20))
+    assert rw.kernel(wrong.gathered_and_added_reference, wrong.gathered_and_added, args).status != "proved"

@@ -9,6 +9,7 @@ import triton.language as tl
 from rewright.kernel import random
 
 Tensor = torch.Tensor
+IDS = torch.tensor([2, -1, 0, 2])
 
 
 @triton.jit
@@ -441,3 +442,44 @@ def rounded_mean(x: Tensor) -> Tensor:
 
 def rounded_means_reference(x: Tensor) -> Tensor:
     return (x.sum(1, dtype=torch.int32) // 3).sum(0).int()
+
+
+@triton.jit
+def looked_up_kernel(ids, table, out, n, BLOCK: tl.constexpr):
+    """Rows whose id is negative are zero, and the table is not read for them."""
+    row, place = tl.program_id(0), tl.arange(0, BLOCK)
+    id = tl.load(ids + row)
+    tl.store(out + row * n + place, tl.load(table + id * n + place, (id >= 0) & (place < n), other=0.0), place < n)
+
+
+def looked_up(ids: Tensor, table: Tensor) -> Tensor:
+    out = torch.empty(ids.shape[0], table.shape[1])
+    looked_up_kernel[(ids.shape[0],)](ids, table, out, table.shape[1], triton.next_power_of_2(table.shape[1]))
+    return out
+
+
+def looked_up_reference(ids: Tensor, table: Tensor) -> Tensor:
+    return torch.where((ids >= 0)[:, None], table[ids.clamp(min=0)], 0.0)
+
+
+def looked_up_carelessly(ids: Tensor, table: Tensor) -> Tensor:
+    return table[ids.clamp(min=0)]
+
+
+@triton.jit
+def gathered_and_added_kernel(rows, x, out, n, BLOCK: tl.constexpr):
+    """Reads a row that another instance adds to, where two ids are the same."""
+    row, place = tl.program_id(0), tl.arange(0, BLOCK)
+    there = out + tl.load(rows + row) * n + place
+    value = tl.load(there, place < n, other=0.0) * 0.0 + tl.load(x + row * n + place, place < n, other=0.0)
+    tl.atomic_add(there, value + tl.load(there, place < n, other=0.0), place < n)
+
+
+def gathered_and_added(rows: Tensor, x: Tensor, table: Tensor) -> Tensor:
+    out = table.clone()
+    gathered_and_added_kernel[(rows.shape[0],)](rows, x, out, x.shape[1], triton.next_power_of_2(x.shape[1]))
+    return out
+
+
+def gathered_and_added_reference(rows: Tensor, x: Tensor, table: Tensor) -> Tensor:
+    return table.index_add(0, rows, x + table[rows])

@@ -15,6 +15,10 @@ def f32(*shape: Dim) -> TensorType:
     return TensorType(shape, DType.F32)
 
 
+def f8(*shape: Dim) -> TensorType:
+    return TensorType(shape, DType.F8E4M3FN)
+
+
 def i64(*shape: Dim) -> TensorType:
     return TensorType(shape, DType.I64)
 
@@ -29,6 +33,9 @@ FITS: list[tuple[TensorOperator, tuple[TensorType, ...], TensorType]] = [
     (ops.Add(), (f32(B, S), f32(B, S)), f32(B, S)),
     (ops.Compare("LT"), (f32(B), f32(B)), i1(B)),
     (ops.Select(), (i1(B), f32(B), f32(B)), f32(B)),
+    (ops.Maximum(), (f8(B), f8(B)), f8(B)),
+    (ops.Convert(DType.F32), (f8(B),), f32(B)),
+    (ops.Constant(f8(2), (448.0, 0.0625)), (), f8(2)),
     (ops.Convert(DType.I64), (f32(B),), i64(B)),
     (ops.IsFinite(), (f32(2),), i1(2)),
     (ops.BroadcastInDim((B, S, 4), (0, 2)), (f32(B, 1),), f32(B, S, 4)),
@@ -79,6 +86,10 @@ REFUSED: list[tuple[TensorOperator, tuple[TensorType, ...], str]] = [
     (ops.Add(), (f32(B), f32(S)), r"one shape and got \[b\]xf32 and \[s\]xf32"),
     (ops.Add(), (f32(2), i64(2)), "needs operands of one dtype and got f32 and i64; convert one"),
     (ops.Add(), (i1(2), i1(2)), "add is defined on numbers and got i1"),
+    (ops.Add(), (f8(2), f8(2)), "add is not defined on f8E4M3FN, to which each result is rounded; convert it first"),
+    (ops.Reduce("sum", (0,)), (f8(2),), "reduce of kind sum is not defined on f8E4M3FN"),
+    (ops.DotGeneral((), (), (0,), (0,)), (f8(2), f8(2)), "dot_general is not defined on f8E4M3FN"),
+    (ops.Constant(f8(1), (0.1,)), (), "has a value that the type has not; round it first"),
     (ops.Tanh(), (i64(2),), "tanh is defined on floats and got i64"),
     (ops.And(), (f32(2), f32(2)), "and is defined on booleans or integers and got f32"),
     (ops.Compare("XX"), (f32(2), f32(2)), "no direction 'XX'; use one of EQ, NE"),  # type: ignore[arg-type]

@@ -121,3 +121,16 @@ def test_a_file_cannot_have_anything_else_run(text: str, said: str) -> None:
     call = ops.CustomCall(foreign.TARGET, (("calls", text),), (TensorType((2,), DType.F32),), 0)
     with pytest.raises(RewrightError, match=said):
         foreign.run(call, [torch.zeros(2)])
+
+
+def test_floats_of_eight_bits_are_left_to_pytorch() -> None:
+    def quantised(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        scale = x.abs().amax(-1, keepdim=True).clamp(min=1e-10) / 448.0
+        return (x / scale).clamp(-448, 448).to(torch.float8_e4m3fn), scale
+
+    args = (normal(4, 64),)
+    found = rw.optimize(quantised, args)
+
+    assert "has floats of 8 bits, which kernels are not printed for" in found.reason
+    for ours, theirs in zip(found(*args), quantised(*args), strict=True):
+        assert torch.equal(ours.float(), theirs.float())

@@ -13,7 +13,7 @@ from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph, Node
 from rewright.ir.types import TensorType
 from rewright.ops.base import Array, Real, TensorOperator, array_dtype, static
-from rewright.ops.functions.rounding import TO_BYTE
+from rewright.ops.functions.bytes import round_to_byte
 
 
 class Semantics(Protocol):
@@ -114,7 +114,7 @@ class Machine:
                 f"{list(value.shape)}"
             )
         if op.tensor.dtype.is_byte_float:  # of which other numbers are none
-            value = TO_BYTE[op.tensor.dtype].values.numpy(value.astype(np.float64))
+            value = round_to_byte(op.tensor.dtype, value.astype(np.float64))
         return self.semantics.read(value, op.tensor)
 
     def _who(self) -> str:

@@ -25,7 +25,7 @@ from rewright.ops.base import (
 )
 from rewright.ops.counts import Counts
 from rewright.ops.facts import INF, Facts, facts_between, of_values
-from rewright.ops.functions.rounding import TO_BYTE
+from rewright.ops.functions.bytes import round_to_byte
 from rewright.ops.sizes import Attributes, Axes, Sizes
 from rewright.terms.index import Index
 from rewright.terms.scalar import Apply, Fixed, Number, Scalar, Table
@@ -67,7 +67,7 @@ class Input(Leaf):
 def _are_of(dtype: DType, values: Sequence[float | int | bool]) -> bool:
     """Whether a float type of 8 bits has all of some numbers."""
     numbers = np.array(values, np.float64)
-    return np.array_equal(TO_BYTE[dtype].values.numpy(numbers), numbers, equal_nan=True)
+    return np.array_equal(round_to_byte(dtype, numbers), numbers, equal_nan=True)
 
 
 @dataclass(frozen=True, slots=True)

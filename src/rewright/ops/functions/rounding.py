@@ -7,6 +7,7 @@ import operator
 from collections.abc import Callable
 from decimal import Context
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,9 +24,9 @@ from rewright.ops.facts import (
     of_values,
 )
 from rewright.ops.facts import negate as negate_facts
+from rewright.ops.functions.bytes import round_to_byte
 from rewright.ops.functions.intervals import integral
 from rewright.ops.functions.intervals import sign as sign_facts
-from rewright.ops.functions.numerics import Array
 from rewright.ops.functions.record import (
     EVERYWHERE,
     Bound,
@@ -141,12 +142,7 @@ def _to_byte(name: str, dtype: DType, overflow: float, domain: Domain) -> Scalar
     Source: P. Micikevicius et al., FP8 Formats for Deep Learning (2022).
     """
     unit, most, overflows = LEAST_EXPONENT[dtype], LARGEST[dtype], overflow == _INF
-
-    def rounded(values: Array) -> Array:
-        with np.errstate(all="ignore"):
-            exponents = np.maximum(np.frexp(values)[1] - DIGITS[dtype], unit)
-            found = np.ldexp(np.rint(np.ldexp(values, -exponents)), exponents)
-            return np.asarray(np.where(np.abs(found) > most, np.copysign(overflow, values), found), values.dtype)
+    rounded = partial(round_to_byte, dtype)
 
     def exact(value: Any) -> Any:
         if not math.isfinite(value):
@@ -181,8 +177,6 @@ _BELOW = Domain(
 )
 ROUND_TO_F8E4M3FN = _to_byte("round_to_f8E4M3FN", DType.F8E4M3FN, LARGEST[DType.F8E4M3FN], EVERYWHERE)
 ROUND_TO_F8E5M2 = _to_byte("round_to_f8E5M2", DType.F8E5M2, _INF, _BELOW)
-TO_BYTE = {DType.F8E4M3FN: ROUND_TO_F8E4M3FN, DType.F8E5M2: ROUND_TO_F8E5M2}
-"""The function that rounds to each float of 8 bits."""
 
 
 def _finiteness(x: Facts) -> Facts:

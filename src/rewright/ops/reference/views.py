@@ -10,7 +10,7 @@ from rewright import ops
 from rewright.ir.dims import Dim, Shape
 from rewright.ir.graph import GraphBuilder
 from rewright.ir.types import DType, TensorType
-from rewright.ops.functions.rounding import TO_BYTE
+from rewright.ops.functions.bytes import round_to_byte
 
 Scalar = float | int | bool
 
@@ -25,7 +25,7 @@ def cast(value: Scalar, dtype: DType) -> Scalar:
     if dtype is DType.BOOL:
         return bool(value)
     if dtype.is_byte_float:
-        return float(TO_BYTE[dtype].values.numpy(np.array(float(value))))
+        return float(round_to_byte(dtype, np.array(float(value))))
     return float(value) if dtype.is_float else int(value)
 
 
