@@ -25,6 +25,7 @@ def rows() -> Iterator[Row]:
             lambda x, w, weights, ids, r=routed: _chosen(x, w, weights, ids, r),
             lambda x, w, weights, ids, r=routed: _moe(x, w, weights, None, ids.flatten(), BLOCK, r),
             (x, w, weights, ids),
+            given=_are_experts,
         )
         yield Row(
             f"fused_moe_kernel (sorted tokens{', weighted' if routed else ''})",
@@ -55,6 +56,7 @@ def rows() -> Iterator[Row]:
         lambda x, w, weights, ids, bias: (_chosen(x, w, weights, ids, False) + bias[ids]) * weights[..., None],
         lambda x, w, weights, ids, bias: _moe(x, w, weights, None, ids.flatten(), BLOCK, True, bias=bias),
         (x, w, weights, ids, normal(EXPERTS, OUTER)),
+        given=_are_experts,
     )
     random = torch.Generator().manual_seed(0)
     q, v = (torch.randint(-128, 127, s, generator=random, dtype=torch.int8) for s in ((TOKENS, 64), (EXPERTS, 24, 64)))
@@ -63,6 +65,7 @@ def rows() -> Iterator[Row]:
         lambda x, w, weights, ids, s: _chosen(x, w * s[..., None], weights, ids, True),
         lambda x, w, weights, ids, s: _moe(x, w, weights, None, ids.flatten(), BLOCK, True, s=s, use_int8_w8a16=True),
         (normal(TOKENS, 64), v, weights, ids, normal(EXPERTS, OUTER)),
+        given=_are_experts,
     )
     yield Row(
         "fused_moe_kernel (8 bits, scales of tokens and channels)",
@@ -82,6 +85,7 @@ def rows() -> Iterator[Row]:
             per_channel_quant=True,
         ),
         (q, v, weights, ids, normal(TOKENS, 1), normal(EXPERTS, OUTER)),
+        given=_are_experts,
     )
     yield Row(
         "fused_moe_kernel (8 bits, scales of blocks)",
@@ -107,6 +111,7 @@ def rows() -> Iterator[Row]:
             inner=64,
         ),
         (q, v, weights, ids, normal(TOKENS, 2), normal(EXPERTS, 1, 2)),
+        given=_are_experts,
     )
     for bits in (4, 8):
         packed = torch.randint(0, 255, (EXPERTS, 24, 64 * bits // 8), generator=random, dtype=torch.uint8)
@@ -127,6 +132,11 @@ def rows() -> Iterator[Row]:
     yield Row("batched_triton_kernel", _batched, _batch, given)
     yield Row("batched_triton_kernel (no more tokens than there are places)", _batched,
               lambda x, w, counts: _batch(x, w, counts.clamp(max=20)), given)  # fmt: skip
+
+
+def _are_experts(_x: Tensor, _w: Tensor, _weights: Tensor, ids: Tensor, *_scales: Tensor) -> tuple[Tensor, Tensor]:
+    """A condition: each token chose experts that there are."""
+    return ids >= 0, ids < EXPERTS
 
 
 def _owners() -> Tensor:
