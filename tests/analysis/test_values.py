@@ -187,3 +187,19 @@ def test_what_is_taken_from_an_earlier_layer_or_rank_is_what_is_computed(
         facts = [alone.step(position) for position in range(len(graph.nodes))]
         assert [own.facts[position] for position in range(len(graph.nodes))] == facts
         assert (own.open, own.wraps) == (alone.open, alone.wraps)
+
+
+@pytest.mark.parametrize("value", [-math.inf, 0.0])
+def test_what_a_choice_leaves_out_is_not_chosen(value: float) -> None:
+    """Of ``where(x == c, 1, x)``, and of ``where(x != c, x, 1)``, no element is c."""
+    b, kind = GraphBuilder(), TensorType((4,), F)
+    x = b.input("x", ops.Input("x", kind))
+    one, c = (b.add(ops.Constant(kind, (v,))) for v in (1.0, value))
+    b.output("equal", b.add(ops.Select(), b.add(ops.Compare("EQ"), x, c), one, x))
+    b.output("other", b.add(ops.Select(), b.add(ops.Compare("NE"), x, c), x, one))
+    b.output("same", b.add(ops.Select(), b.add(ops.Compare("EQ"), x, c), x, one))
+    graph = b.build()
+    facts = facts_of(graph, Setting(floats=UNKNOWN))
+    found = {name: facts[position] for name, position in graph.outputs.items()}
+    assert not found["equal"].contains(value) and not found["other"].contains(value)
+    assert found["same"].contains(value) and found["equal"].nan

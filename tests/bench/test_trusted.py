@@ -7,14 +7,15 @@ from bench.trusted import CHECKS, imported
 
 ENGINES = {"lifting", "refine", "blame", "interp", "frontends", "rules", "optimize", "env", "egraph"}
 BOUNDS = {
-    "certificate of a refinement": 18_765,
-    "certificate of an equivalence": 19_708,
-    "certificate of a kernel": 22_348,
+    "certificate of a refinement": 18_782,
+    "certificate of an equivalence": 19_725,
+    "certificate of a kernel": 21_623,
 }
 """Lines of code without comments and docstrings; the bounds go down, and up only for a law that nothing else shows.
 
 The last ones were those of rows that sorts have put in order (about 440 lines), of floats of 8 bits (about 140, with
-what is refused of them), and of the condition under which a kernel is proved, which an audit shows (about 40).
+what is refused of them), of the condition under which a kernel is proved, which an audit shows (about 40), and of what
+a choice leaves out (17).
 """
 
 

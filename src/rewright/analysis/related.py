@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -11,7 +12,7 @@ from rewright.analysis.variances import is_variance
 from rewright.ir.dims import at_most
 from rewright.ir.graph import Graph, Node
 from rewright.ir.operator import Operator
-from rewright.ops.facts import Facts, meet
+from rewright.ops.facts import Facts, join, meet
 
 
 def facts_of_rows(graph: Graph, node: Node, operands: Sequence[Facts], found: Facts, *, casts: bool = True) -> Facts:
@@ -62,11 +63,30 @@ def _reduction(graph: Graph, node: Node, operands: Sequence[Facts], found: Facts
     return replace(found, low=max(found.low, 1), zero=False)
 
 
+def _choice(graph: Graph, node: Node, operands: Sequence[Facts], found: Facts, casts: bool) -> Facts:
+    """Of ``where(x == c, a, x)``: where x is chosen it is not ``c``."""
+    test = graph.nodes[node.operands[0]]
+    if not isinstance(test.op, ops.Compare) or test.op.direction not in ("EQ", "NE"):
+        return found
+    value = ops.splat(graph.nodes[test.operands[1]].op)
+    place = 2 if test.op.direction == "EQ" else 1
+    if value is None or node.operands[place] != test.operands[0]:
+        return found
+    other, own = operands[3 - place], operands[place]
+    if value == 0:
+        own = replace(own, zero=False)
+    elif math.isinf(value):
+        infinity = "plus_infinity" if value > 0 else "minus_infinity"
+        own = replace(own, **{infinity: False})
+    return meet(found, join(other, own))
+
+
 _RULES: dict[type[Operator], Callable[[Graph, Node, Sequence[Facts], Facts, bool], Facts]] = {
     ops.Multiply: _product,
     ops.Subtract: _difference,
     ops.Divide: _quotient,
     ops.Reduce: _reduction,
+    ops.Select: _choice,
 }
 """What may be known of a node because of how its operands are related, by its operator."""
 

@@ -6,12 +6,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from rewright.ir.dims import Dim
-from rewright.ir.graph import Graph, Node
+from rewright.ir.graph import Graph, GraphBuilder, Node
 from rewright.ir.types import DType, TensorType
 from rewright.kernel.counting import PREFIX, counts, read_into
 from rewright.ops import BroadcastInDim, Concatenate, Constant, Convert, CustomCall, Gather, Input, Pad, Select, View
 from rewright.ops.reference import building as rb
-from rewright.ops.reference.simplifying import SimplifyingBuilder
 from rewright.ops.reference.size_values import size_value
 
 MOST = 64
@@ -41,7 +40,7 @@ def facts_of(left: Graph, right: Graph, *, tables: bool = False) -> tuple[Graph 
 
     With ``tables`` that is said of all elements of an input which holds places, and not of those alone that are read.
     """
-    builder = SimplifyingBuilder()
+    builder = GraphBuilder()
     names: dict[str, int] = {}
     texts: dict[str, None] = {}
     for graph, what in ((left, "reference"), (right, "kernel")):
@@ -61,7 +60,7 @@ def facts_of(left: Graph, right: Graph, *, tables: bool = False) -> tuple[Graph 
     return (facts if facts.outputs else None), tuple(texts)
 
 
-def _bound(b: SimplifyingBuilder, op: Gather, indices: int, sizes: Sequence[Dim]) -> None:
+def _bound(b: GraphBuilder, op: Gather, indices: int, sizes: Sequence[Dim]) -> None:
     """Facts that each component of index vectors lies between zero and the last place of a slice."""
     shape = b.type(indices).shape
     is_vector = op.index_vector_dim < len(shape)
@@ -72,7 +71,7 @@ def _bound(b: SimplifyingBuilder, op: Gather, indices: int, sizes: Sequence[Dim]
         _between(b, one, sizes[axis] - op.slice_sizes[axis])
 
 
-def _between(b: SimplifyingBuilder, numbers: int, most: Dim) -> None:
+def _between(b: GraphBuilder, numbers: int, most: Dim) -> None:
     """Facts that integers are not negative, and at most a size."""
     shape, kind = b.type(numbers).shape, b.type(numbers).dtype
     last = b.add(BroadcastInDim(shape, ()), size_value(b, most, kind))

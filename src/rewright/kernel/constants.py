@@ -8,10 +8,9 @@ from fractions import Fraction
 
 import numpy as np
 
-from rewright.ir.graph import Graph
+from rewright.ir.graph import Graph, GraphBuilder
 from rewright.ops import Constant, Divide, DType, splat
 from rewright.ops.reference import building as rb
-from rewright.ops.reference.simplifying import SimplifyingBuilder
 
 _DIGITS = {DType.F32: 6, DType.F64: 12}
 """How many digits a number has that somebody wrote; one that was computed has more."""
@@ -33,7 +32,7 @@ def _rounded(op: Constant) -> Constant:
 
 def with_decimals(graph: Graph) -> Graph | None:
     """The graph with ``1 / 10`` in place of the float that is nearest to 0.1; None where it has no such number."""
-    b = SimplifyingBuilder(graph.name)
+    b = GraphBuilder(graph.name)
     places: dict[int, int] = {}
     is_other = False
     for old, node in enumerate(graph.nodes):

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from rewright.ir.graph import Graph
+from rewright.ir.graph import Graph, GraphBuilder
 from rewright.ir.types import DType
 from rewright.ops import BroadcastInDim, Convert, CustomCall, Divide, Input, Reduce, Reshape, Select, splat
 from rewright.ops.reference import building as rb
-from rewright.ops.reference.simplifying import SimplifyingBuilder
 
 PREFIX = "fact:"
 
 
-def counts(builder: SimplifyingBuilder, graph: Graph, names: dict[str, int]) -> dict[str, None]:
+def counts(builder: GraphBuilder, graph: Graph, names: dict[str, int]) -> dict[str, None]:
     """Facts that how many elements there are of a kind is not zero, where a program divides by it; and in words."""
     found: dict[str, None] = {}
     live = graph.live()
@@ -53,7 +52,7 @@ def source_of(graph: Graph, position: int) -> int:
     return position
 
 
-def read_into(builder: SimplifyingBuilder, graph: Graph, position: int, inputs: dict[str, int]) -> int:
+def read_into(builder: GraphBuilder, graph: Graph, position: int, inputs: dict[str, int]) -> int:
     """A node of another graph, and what that is made of, added to a builder."""
     places: dict[int, int] = {}
     for old in sorted(graph.ancestors([position])):

@@ -11,13 +11,12 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal
 
-from rewright.ir.graph import Graph
+from rewright.ir.graph import Graph, GraphBuilder
 from rewright.kernel.bounds import facts_of
 from rewright.kernel.constants import with_decimals
 from rewright.kernel.counting import read_into
 from rewright.kernel.marks import with_marks
 from rewright.kernel.short_folds import written_out
-from rewright.ops.reference.simplifying import SimplifyingBuilder
 from rewright.proof.conditions import REALS, conditions, open_obligations
 from rewright.proof.wrapping import insert_wrapping
 from rewright.terms.claim import Claim
@@ -88,7 +87,7 @@ def _given(given: Given, left: Graph, right: Graph, condition: Graph | None) -> 
 
 def _joined(facts: Graph, condition: Graph) -> Graph:
     """The facts of two programs over inputs of the same names."""
-    builder, inputs = SimplifyingBuilder(), dict[str, int]()
+    builder, inputs = GraphBuilder(), dict[str, int]()
     for graph in (facts, condition):
         for name, position in graph.outputs.items():
             builder.output(name, read_into(builder, graph, position, inputs))

@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from rewright.ir.dims import Dim
-from rewright.ir.graph import Graph, Node
+from rewright.ir.graph import Graph, GraphBuilder, Node
 from rewright.ir.types import DType
 from rewright.kernel.bounds import MOST, look_ups
 from rewright.kernel.counting import PREFIX, counts, source_of
 from rewright.ops import BroadcastInDim, Compare, Concatenate, Gather, Input, Not, Select, splat
 from rewright.ops.reference import building as rb
-from rewright.ops.reference.simplifying import SimplifyingBuilder
 from rewright.ops.reference.size_values import size_value
 
 
@@ -31,7 +30,7 @@ def with_marks(left: Graph, right: Graph) -> tuple[Graph, Graph, Graph, tuple[st
                 found.setdefault(label[0], (label[1], label[2], node))
     if not found:
         return None
-    facts = SimplifyingBuilder()
+    facts = GraphBuilder()
     texts: list[str] = []
     for name, (mark, size, node) in found.items():
         kind = left.nodes[left.inputs[name]].type
@@ -84,7 +83,7 @@ def _marked(graph: Graph, position: int) -> tuple[str, int] | None:
 
 def _told_apart(graph: Graph, name: str, mark: int) -> Graph:
     """A program with an input in two: which of its elements count, and their numbers."""
-    b = SimplifyingBuilder(graph.name)
+    b = GraphBuilder(graph.name)
     places: dict[int, int] = {}
     for old, node in enumerate(graph.nodes):
         if isinstance(node.op, Input) and node.op.label == name:

@@ -9,14 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from operator import add as plus
 from operator import sub as minus
 
 from rewright import ops
-from rewright.ir.dims import Shape
+from rewright.ir.dims import Shape, is_nonnegative
 from rewright.ir.operator import Operator
 from rewright.ir.types import DType, TensorType
 from rewright.ops.base import integer_limits
+from rewright.ops.reference import products
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +88,7 @@ def _arithmetic(op: Operator, known: Sequence[Affine], kind: TensorType) -> Affi
         scale, other = (first.constant, last) if first.is_uniform else (last.constant, first)
         return Affine(scale * other.constant, tuple(scale * c for c in other.coefficients))
     if isinstance(op, ops.Compare):
-        return _compare(op.direction, _combine(minus, first, last))
+        return _compare(op.direction, _combine(minus, first, last), kind.shape)
     return None
 
 
@@ -97,7 +99,7 @@ def _logic(op: Operator, first: Affine, last: Affine) -> Affine | None:
         return Affine(first.constant & last.constant, first.coefficients)
     if isinstance(op, ops.Or):
         return Affine(first.constant | last.constant, first.coefficients)
-    return _compare(op.direction, _combine(minus, first, last)) if isinstance(op, ops.Compare) else None
+    return _compare(op.direction, _combine(minus, first, last), ()) if isinstance(op, ops.Compare) else None
 
 
 def _combine(function: Callable[[int, int], int], first: Affine, last: Affine) -> Affine:
@@ -105,12 +107,27 @@ def _combine(function: Callable[[int, int], int], first: Affine, last: Affine) -
     return Affine(function(first.constant, last.constant), tuple(function(a, b) for a, b in pairs))
 
 
-def _compare(direction: str, difference: Affine) -> Affine | None:
-    if not difference.is_uniform:
+def _compare(direction: str, difference: Affine, shape: Shape) -> Affine | None:
+    """A constant where all differences are on one side; of truth values only where they are one."""
+    reach = _reach(difference, shape)
+    if reach is None:
         return None
-    d = difference.constant
-    holds = {"EQ": d == 0, "NE": d != 0, "LT": d < 0, "LE": d <= 0, "GT": d > 0, "GE": d >= 0}[direction]
-    return Affine(int(holds), difference.coefficients)
+    low, high = reach
+    sure = {"EQ": low == high == 0, "NE": low > 0 or high < 0, "LT": high < 0, "LE": high <= 0, "GT": low > 0}
+    never = {"EQ": low > 0 or high < 0, "NE": low == high == 0, "LT": low >= 0, "LE": low > 0, "GT": high <= 0}
+    holds, fails = sure.get(direction, low >= 0), never.get(direction, high < 0)
+    return Affine(int(holds), (0,) * len(difference.coefficients)) if holds or fails else None
+
+
+def _reach(form: Affine, shape: Shape) -> tuple[int, int] | None:
+    """The least and the largest element; None where sizes are symbols, or there is no element."""
+    if form.is_uniform:
+        return form.constant, form.constant
+    sizes = [size for size in shape if isinstance(size, int) and size > 0]
+    if len(sizes) != len(form.coefficients):
+        return None
+    ends = [c * (size - 1) for c, size in zip(form.coefficients, sizes, strict=True)]
+    return form.constant + sum(min(end, 0) for end in ends), form.constant + sum(max(end, 0) for end in ends)
 
 
 def _movement(op: Operator, known: Sequence[Affine], types: Sequence[TensorType], result: TensorType) -> Affine | None:
@@ -126,6 +143,8 @@ def _movement(op: Operator, known: Sequence[Affine], types: Sequence[TensorType]
         return Affine(form.constant, tuple(form.coefficients[axis] for axis in op.permutation))
     if isinstance(op, ops.Slice):
         return _slice(op, form, result.shape)
+    if isinstance(op, ops.Pad):
+        return _crop(op, form, result.shape)
     if isinstance(op, ops.Concatenate):
         return _join(op.dimension, known, types, result.shape)
     if isinstance(op, ops.ReduceWindow) and op.kind == "sum":
@@ -143,11 +162,31 @@ def _prefix_sum(op: ops.ReduceWindow, form: Affine, shape: Shape) -> Affine | No
 def _reshape(form: Affine, source: Shape, target: Shape) -> Affine | None:
     if form.is_uniform:
         return Affine(form.constant, (0,) * len(target))
+    groups = products.merged_axes(source, target)
+    if groups is None:
+        return _with_ones(form, source, target)
+    merged: list[int] = []
+    for group in groups:
+        wide = [axis for axis in group if source[axis] != 1]
+        for outer, inner in pairwise(wide):
+            if form.coefficients[outer] != form.coefficients[inner] * source[inner]:
+                return None
+        merged.append(form.coefficients[wide[-1]] if wide else 0)
+    return Affine(form.constant, tuple(merged))
+
+
+def _with_ones(form: Affine, source: Shape, target: Shape) -> Affine | None:
     wide = [(size, c) for size, c in zip(source, form.coefficients, strict=True) if size != 1]
     if [size for size, _ in wide] != [size for size in target if size != 1]:
         return None
     left = iter(c for _, c in wide)
     return Affine(form.constant, tuple(0 if size == 1 else next(left) for size in target))
+
+
+def _crop(op: ops.Pad, form: Affine, shape: Shape) -> Affine | None:
+    """What is left where nothing is filled in."""
+    crops = not any((*op.low, *op.interior)) and all(is_nonnegative(-high) for high in op.high)
+    return _clean(form.constant, form.coefficients, shape) if crops else None
 
 
 def _slice(op: ops.Slice, form: Affine, shape: Shape) -> Affine | None:

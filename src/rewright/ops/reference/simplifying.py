@@ -18,7 +18,7 @@ from rewright.ir.graph import GraphBuilder
 from rewright.ir.operator import Operator
 from rewright.ir.types import DType, SourceSpan, TensorType
 from rewright.ops.base import Array, TensorOperator, array_dtype, integer_limits
-from rewright.ops.reference import affine, collectives, filled_folds, products
+from rewright.ops.reference import affine, collectives, cropping, filled_folds, products
 from rewright.ops.reference import building as rb
 from rewright.ops.reference.affine import Affine
 
@@ -34,6 +34,8 @@ class SimplifyingBuilder(GraphBuilder):
         self._shared: dict[tuple[Operator, tuple[int, ...]], int] = {}
         self.values: dict[int, Array | None] = {}
         """Integers and booleans that were asked for, by node; None where they are not known."""
+        self.cropped: dict[cropping.Seen, int] = {}
+        """What was cropped in front of what is computed."""
         self.superseded: set[int] = set()
         """Collectives that another one along another axis replaces."""
 
@@ -357,7 +359,13 @@ def _pad(b: SimplifyingBuilder, op: ops.Pad, operands: tuple[int, ...]) -> int |
     if all(size == 0 for size in (*op.low, *op.high, *op.interior)):
         return operands[0]
     inner = b.node(operands[0])
-    if not isinstance(inner.op, ops.Pad) or any((*op.low, *op.interior, *inner.op.low, *inner.op.interior)):
+    if not isinstance(inner.op, ops.Pad):
+        crops = not any((*op.low, *op.interior)) and all(is_nonnegative(-high) for high in op.high)
+        value = b.uniform(operands[0]) if crops else None
+        if value is not None:
+            return _constant(b, value, op.infer([b.type(p) for p in operands]).shape, inner.type.dtype)
+        return cropping.crop_before(b, operands[0], op.high) if crops else None
+    if any((*op.low, *op.interior, *inner.op.low, *inner.op.interior)):
         return None
     crops = all(is_nonnegative(-high) and is_nonnegative(own) for high, own in zip(op.high, inner.op.high, strict=True))
     high = tuple(outer + own for outer, own in zip(op.high, inner.op.high, strict=True))
