@@ -46,6 +46,17 @@ def test_code_is_written_and_the_report_is_json(
     assert "torch.exp" in (tmp_path / "out" / "kernels.py").read_text()
 
 
+def test_what_is_printed_in_triton_is_proved_where_it_is_asked_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("triton", reason="Triton is the extra [gpu]")
+    path = tmp_path / "program.py"
+    path.write_text(PROGRAM.replace("torch.softmax(x, -1)", "x.exp() / (1 + x * x)"))
+    given = ["optimize", f"{path}:softmax", "--target", "torch", "--no-floor", "--forget", "--prove-kernels", "--json"]
+    assert run(given) == 0
+    assert json.loads(capsys.readouterr().out)["printed"] == "proved"
+
+
 def test_sizes_stay_symbols(program: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     given = ["optimize", program, "--symbolic", "x=rows,_", "--no-floor", "--explain", "--emit", str(tmp_path)]
     assert run(given) == 0

@@ -13,6 +13,7 @@ from rich.console import Console
 from rewright.cli.programs import Source
 from rewright.cli.progress import Progress
 from rewright.cli.symbols import Symbolic, parse_symbols
+from rewright.cli.userfile import find_function
 from rewright.ir.errors import RewrightError
 
 if TYPE_CHECKING:
@@ -40,6 +41,9 @@ def optimize(
         bool, typer.Option("--remember/--forget", help="Keep the result, and take it from where it was kept.")
     ] = True,
     symbolic: Symbolic = None,
+    prove_kernels: Annotated[
+        bool, typer.Option("--prove-kernels", help="Prove the Triton kernels too, as they are printed.")
+    ] = False,
     package: Annotated[
         Path | None, typer.Option("--package", metavar="DIR", help="Write kernels there that PyTorch alone runs.")
     ] = None,
@@ -62,6 +66,9 @@ def optimize(
         found = run(
             graph, target=cast("Any", target), allow=cast("Any", allow), budget=budget, floor=floor, remember=remember
         )
+    if prove_kernels:
+        with progress.phase("kernels", "reading what is printed in Triton, running and proving it"):
+            _prove_kernels(found, program, budget)
     files = found.emit(emit) if emit is not None else []
     files += found.package(package) if package is not None else []
     if as_json:
@@ -75,6 +82,19 @@ def optimize(
     return STATUS[found.status]
 
 
+def _prove_kernels(found: Optimized, program: str, budget: float) -> None:
+    """Prove what is printed for a function of a file; raises RewrightError for graph files."""
+    if ":" not in program:
+        raise RewrightError(f"--prove-kernels needs module.py:function, and {program} is a graph")
+    if found.plan is None:
+        why = found.reason if found.entry is None else "this one was remembered; add --forget"
+        raise RewrightError(f"--prove-kernels needs a plan: {why}")
+    from rewright.optimize.running.printed import prove_printed
+
+    function, args, kwargs = find_function(program)()
+    found.trust.kernels = prove_printed(function, args, kwargs, plan=found.plan, budget=12 * budget)
+
+
 def summary(found: Optimized) -> str:
     """A few lines: what came out, and how it is known to be right."""
     if found.runner is None:
@@ -83,6 +103,8 @@ def summary(found: Optimized) -> str:
     lines = [f"{found.status}: {kernels} kernels, {others} operators left to a library; {found.reason}{found.left_out}"]
     if found.checked is not None:
         lines.append(f"kernels: {found.checked.reason}")
+    if found.trust.kernels is not None:
+        lines.append(f"in Triton: {found.trust.kernels}")
     if found.work is not None:
         lines.append(f"work: {found.work.ratio:.2f} times the operations of the program")
     return "\n".join([*lines, *found.timings])
@@ -100,6 +122,7 @@ def _document(found: Optimized, files: list[Path]) -> dict[str, object]:
         "remembered": found.entry is not None,
         "decisions": [] if plan is None else list(plan.decisions),
         "evidence": found.trust.evidence,
+        "printed": None if found.trust.kernels is None else found.trust.kernels.status,
         "identities": list(found.trust.updates),
         "checked": None if checked is None else {"passed": checked.passed, "reason": checked.reason},
         "seconds": {k: round(v, 4) for k, v in found.seconds.items()},

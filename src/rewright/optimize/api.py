@@ -199,6 +199,24 @@ class Optimized:
 
         return explain_result(self)
 
+    def prove_kernels(
+        self, args: Sequence[Any], kwargs: Mapping[str, Any] | None = None, *, budget: float | None = None
+    ) -> Any:
+        """Prove that the Triton kernels, as they are printed for the plan, compute the program; the verdict is kept.
+
+        They are for the sizes of these arguments, with the first tiles that a GPU tries. No GPU is needed. It is the
+        verdict of :func:`rewright.kernel`, and :meth:`explain` has it from then on.
+
+        Raises RewrightError where there is no plan, for a graph, and where Triton is not installed.
+        """
+        from rewright.optimize.running.printed import prove_printed
+
+        if self.plan is None or self.original is None:
+            raise RewrightError("kernels are proved for the plan of a function or module; this result has none")
+        found = prove_printed(self.original, args, kwargs, plan=self.plan, budget=budget)
+        self.trust.kernels = found
+        return found
+
     def package(self, folder: str | Path) -> list[Path]:
         """Write the kernels as a package that PyTorch alone runs, with its certificate; returns the files.
 

@@ -48,12 +48,24 @@ def explain_result(found: Optimized) -> str:
     lines += ["", "trust", f"  program = plan: {found.trust.evidence}, {found.trust.reason}"]
     lines += [f"  assuming that {a}" for a in found.trust.assumptions]
     lines += [f"  {u}" for u in found.trust.updates]
+    if found.plan is not None and found.plan.kernels:
+        lines.append(f"  plan = kernels: {_kernel_evidence(found)}")
     if found.calls is not None:
         lines += ["", "calls: kernels run where", *(f"  {line}" for line in found.calls.lines())]
     if found.checked is not None:
         lines.append(f"  kernels: {found.checked.reason}, largest relative error {found.checked.error:.1e}")
     lines += ["", "seconds: " + ", ".join(f"{k} {v:.2f}" for k, v in found.seconds.items())]
     return "\n".join(line for line in lines)
+
+
+def _kernel_evidence(found: Optimized) -> str:
+    """How the step from the plan to what is printed is known to be right."""
+    verdict = found.trust.kernels
+    if verdict is not None:
+        return f"in Triton {verdict}"
+    if found.printed is not None and found.printed.target == "cuda":
+        return "tested; prove_kernels() proves what is printed in Triton"
+    return "tested; they are printed from the same statements as those in Triton, which can be proved"
 
 
 def kernel_lines(plan: Plan, step: KernelStep) -> list[str]:

@@ -32,3 +32,5 @@ class Trust:
     """The stored tensors that have no proof, where the others have one or may have."""
     seconds: float = 0.0
     """Of the processor."""
+    kernels: Any = None
+    """The verdict on the Triton kernels as they are printed, where it was asked for."""
