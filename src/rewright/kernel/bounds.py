@@ -9,7 +9,20 @@ from rewright.ir.dims import Dim
 from rewright.ir.graph import Graph, GraphBuilder, Node
 from rewright.ir.types import DType, TensorType
 from rewright.kernel.counting import PREFIX, counts, read_into
-from rewright.ops import BroadcastInDim, Concatenate, Constant, Convert, CustomCall, Gather, Input, Pad, Select, View
+from rewright.ops import (
+    BroadcastInDim,
+    Concatenate,
+    Constant,
+    Convert,
+    CustomCall,
+    Gather,
+    Input,
+    Maximum,
+    Pad,
+    Reshape,
+    Select,
+    View,
+)
 from rewright.ops.reference import building as rb
 from rewright.ops.reference.size_values import size_value
 
@@ -72,7 +85,13 @@ def _bound(b: GraphBuilder, op: Gather, indices: int, sizes: Sequence[Dim]) -> N
 
 
 def _between(b: GraphBuilder, numbers: int, most: Dim) -> None:
-    """Facts that integers are not negative, and at most a size."""
+    """Facts that integers are not negative, and at most a size; so is each number of which one is the larger."""
+    node = b.node(numbers)
+    while isinstance(node.op, (Convert, BroadcastInDim, Reshape)):
+        node = b.node(node.operands[0])
+    for part in node.operands if isinstance(node.op, Maximum) else ():
+        last = b.add(BroadcastInDim(b.type(part).shape, ()), size_value(b, most, b.type(part).dtype))
+        b.output(f"{PREFIX}{len(b.build().outputs)}", rb.compare(b, "GE", last, part))
     shape, kind = b.type(numbers).shape, b.type(numbers).dtype
     last = b.add(BroadcastInDim(shape, ()), size_value(b, most, kind))
     zero = rb.splat(b, 0, shape, kind)

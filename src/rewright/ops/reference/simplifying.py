@@ -23,6 +23,7 @@ from rewright.ops.reference import building as rb
 from rewright.ops.reference.affine import Affine
 
 MOST_ELEMENTS = 65_536
+MOST_OF_TABLE = 4096
 
 
 class SimplifyingBuilder(GraphBuilder):
@@ -34,6 +35,8 @@ class SimplifyingBuilder(GraphBuilder):
         self._shared: dict[tuple[Operator, tuple[int, ...]], int] = {}
         self.values: dict[int, Array | None] = {}
         """Integers and booleans that were asked for, by node; None where they are not known."""
+        self._tables: set[int] = set()
+        """Tables of integers, and views of these."""
         self.cropped: dict[cropping.Seen, int] = {}
         """What was cropped in front of what is computed."""
         self.superseded: set[int] = set()
@@ -72,7 +75,24 @@ class SimplifyingBuilder(GraphBuilder):
             found = rewrite(self, op, operands)
             if found is not None:
                 return found
-        return self.add_plain(op, *operands, span=span)
+        found = self._folded(op, operands)
+        return self.add_plain(op, *operands, span=span) if found is None else found
+
+    def _folded(self, op: Operator, operands: tuple[int, ...]) -> int | None:
+        """A table of integers for what is computed from one, and from what is known; views of tables stay views."""
+        if not any(p in self._tables for p in operands):
+            return None
+        kind = op.infer([self.type(p) for p in operands])
+        if not is_small_integer(kind):
+            return None
+        if isinstance(op, (ops.BroadcastInDim, ops.Reshape, ops.Transpose)):
+            position = self.add_plain(op, *operands)
+            self._tables.add(position)
+            return position
+        values = self.computed(op, operands)
+        if values is None or values.size > MOST_OF_TABLE:
+            return None
+        return self.add(ops.Constant(kind, tuple(values.reshape(-1).tolist())))
 
     def add_plain(self, op: Operator, *operands: int, span: SourceSpan | None = None) -> int:
         """Append a node without rewriting it; equal constants, index arithmetic and layout are still shared.
@@ -85,6 +105,8 @@ class SimplifyingBuilder(GraphBuilder):
         if shared and key in self._shared:
             return self._shared[key]
         position = super().add(op, *operands, span=span)
+        if ops.is_table(op) and is_small_integer(self.type(position)):
+            self._tables.add(position)
         if shared:
             self._shared[key] = position
         kind = self.type(position)
