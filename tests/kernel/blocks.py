@@ -316,3 +316,31 @@ def joined_rows(cache: Tensor, slots: Tensor, k: Tensor, v: Tensor, first: int =
     out = cache.clone()
     joined_rows_kernel[(slots.shape[0],)](out, slots, k, v, cache.shape[1], first, v.shape[1], 16)
     return out
+
+
+@triton.jit
+def chosen_place_kernel(x, values, places, n, LAST: tl.constexpr, MASK: tl.constexpr, BLOCK: tl.constexpr):
+    """The largest element of a row and its place, tile by tile."""
+    row = tl.program_id(0)
+    largest = tl.full((), float("-inf"), tl.float32)
+    place = 0
+    for start in range(0, n, BLOCK):
+        i = start + tl.arange(0, BLOCK)
+        tile = tl.load(x + row * n + i, i < n, other=0.0) * 2.0
+        if MASK:
+            tile = tl.where(i < n, tile, float("-inf"))
+        value, own = tl.max(tile, axis=0, return_indices=True)
+        if LAST:
+            if value >= largest:
+                largest, place = value, start + own
+        else:
+            if value > largest:
+                largest, place = value, start + own
+    tl.store(values + row, largest)
+    tl.store(places + row, tl.minimum(place, n - 1))
+
+
+def chosen_place(x: Tensor, last: bool = False, mask: bool = True) -> tuple[Tensor, Tensor]:
+    values, places = torch.empty(x.shape[0]), torch.empty(x.shape[0], dtype=torch.int32)
+    chosen_place_kernel[(x.shape[0],)](x, values, places, x.shape[1], last, mask, 16)
+    return values, places

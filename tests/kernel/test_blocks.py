@@ -166,3 +166,15 @@ def test_infinities_that_are_meant_hide_no_others() -> None:
 
     assert rw.kernel(reference, blocks.masked, (normal(12),)).status == "proved"
     assert rw.kernel(reference, any_kernel(blocks.masked, wrong=True), (normal(12),)).status == "refuted"
+
+
+def test_the_first_largest_element_is_found_tile_by_tile() -> None:
+    def reference(x: Tensor) -> tuple[Tensor, Tensor]:
+        values, places = (x * 2).max(-1)
+        return values, places.int()
+
+    x = normal(4, 70).round()
+    found = rw.kernel(reference, blocks.chosen_place, (x,))
+    assert found.status == "proved", found.reason
+    assert rw.kernel(reference, any_kernel(blocks.chosen_place, last=True), (x,)).status == "refuted"
+    assert rw.kernel(reference, any_kernel(blocks.chosen_place, mask=False), (x,)).status != "proved"

@@ -107,6 +107,12 @@ def _combine(function: Callable[[int, int], int], first: Affine, last: Affine) -
     return Affine(function(first.constant, last.constant), tuple(function(a, b) for a, b in pairs))
 
 
+def combine(first: Affine, last: Affine, sign: int, less: int) -> Affine:
+    """The difference of two forms times a sign, less a number."""
+    found = _combine(minus, first, last)
+    return Affine(sign * found.constant - less, tuple(sign * c for c in found.coefficients))
+
+
 def _compare(direction: str, difference: Affine, shape: Shape) -> Affine | None:
     """A constant where all differences are on one side; of truth values only where they are one."""
     reach = _reach(difference, shape)
@@ -138,7 +144,7 @@ def _movement(op: Operator, known: Sequence[Affine], types: Sequence[TensorType]
             spread[axis] = coefficient
         return Affine(form.constant, tuple(spread))
     if isinstance(op, ops.Reshape):
-        return _reshape(form, types[0].shape, result.shape)
+        return reshaped(form, types[0].shape, result.shape)
     if isinstance(op, ops.Transpose):
         return Affine(form.constant, tuple(form.coefficients[axis] for axis in op.permutation))
     if isinstance(op, ops.Slice):
@@ -159,7 +165,8 @@ def _prefix_sum(op: ops.ReduceWindow, form: Affine, shape: Shape) -> Affine | No
     return _clean(form.constant, [form.constant * int(a == axis) for a in range(len(shape))], shape)
 
 
-def _reshape(form: Affine, source: Shape, target: Shape) -> Affine | None:
+def reshaped(form: Affine, source: Shape, target: Shape) -> Affine | None:
+    """The form of the same elements in another shape; None where it has none."""
     if form.is_uniform:
         return Affine(form.constant, (0,) * len(target))
     groups = products.merged_axes(source, target)

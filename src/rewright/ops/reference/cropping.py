@@ -13,6 +13,7 @@ from rewright.ir.dims import Dim, Shape
 from rewright.ir.graph import Node
 from rewright.ir.types import DType, TensorType
 from rewright.ops.reference import products
+from rewright.ops.reference.affine import Affine, combine, of_node, reshaped
 
 if TYPE_CHECKING:
     from rewright.ops.reference.simplifying import SimplifyingBuilder
@@ -23,9 +24,12 @@ Seen = tuple[int, Shape, Crop]
 """A node, the shape as which it is read, and what is cropped of that."""
 
 
-def crop_before(b: SimplifyingBuilder, position: int, crop: Crop) -> int | None:
-    """A cropped node, with the crop in front of what computes it; None where that takes no filling away."""
-    shape = b.type(position).shape
+def crop_before(b: SimplifyingBuilder, position: int, crop: Crop, shape: Shape | None = None) -> int | None:
+    """A cropped node, with the crop in front of what computes it; None where that takes no filling away.
+
+    It may be read as one of another shape, and is cropped then.
+    """
+    shape = b.type(position).shape if shape is None else shape
     found = _cone(b, (position, shape, crop))
     if not any(_is_filled(b, seen) for seen in found):
         return None
@@ -33,6 +37,61 @@ def crop_before(b: SimplifyingBuilder, position: int, crop: Crop) -> int | None:
     for seen in sorted(found.keys() - made.keys(), key=lambda seen: seen[0]):
         made[seen] = _made(b, seen, found[seen], made)
     return made[position, shape, crop]
+
+
+def filled_behind(b: SimplifyingBuilder, choice: Node, shape: Shape) -> int | None:
+    """``where(i < n, x, c)``, read as of some shape, as what ``x`` is before ``n``, filled up with ``c``.
+
+    None where the condition is another one, or where that takes no filling away.
+    """
+    condition, kept, other = choice.operands
+    value = b.uniform(other)
+    if not isinstance(choice.op, ops.Select) or value is None:
+        return None
+    crop: list[Dim] = [0] * len(shape)
+    for part in _all_of(b, condition):
+        found = _prefix(b, part, shape)
+        if found is None:
+            return None
+        axis, length = found
+        crop[axis] = min(crop[axis], length - shape[axis])  # pyright: ignore[reportArgumentType, reportCallIssue]
+    rows = crop_before(b, kept, tuple(crop), shape) if any(crop) else None
+    if rows is None:
+        return None
+    none = (0,) * len(shape)
+    fill = b.add(ops.Constant(TensorType((), choice.type.dtype), (value,)))
+    return b.add(ops.Pad(none, tuple(-less for less in crop), none), rows, fill)
+
+
+def _all_of(b: SimplifyingBuilder, condition: int) -> tuple[int, ...]:
+    node = b.node(condition)
+    return tuple(p for o in node.operands for p in _all_of(b, o)) if isinstance(node.op, ops.And) else (condition,)
+
+
+def _prefix(b: SimplifyingBuilder, condition: int, shape: Shape) -> tuple[int, int] | None:
+    """The axis of numbers along which a condition holds of the first places alone, and of how many."""
+    node, broadcast = b.node(condition), None
+    if isinstance(node.op, ops.BroadcastInDim):
+        broadcast, node = node, b.node(node.operands[0])
+    if not isinstance(node.op, ops.Compare):
+        return None
+    first, last = (b.affine(p) for p in node.operands)
+    sign, less = _SIGNS.get(node.op.direction, (0, 0))
+    if first is None or last is None or not sign:
+        return None
+    form: Affine | None = combine(first, last, sign, less)
+    if broadcast is not None:
+        form = of_node(broadcast.op, [form], [node.type], TensorType(broadcast.type.shape, DType.I64))
+    form = None if form is None else reshaped(form, b.type(condition).shape, shape)
+    moving = [] if form is None else [axis for axis, c in enumerate(form.coefficients) if c]
+    if form is None or len(moving) != 1 or form.coefficients[moving[0]] > 0:
+        return None
+    length, size = max(form.constant // -form.coefficients[moving[0]] + 1, 0), shape[moving[0]]
+    return (moving[0], min(length, size)) if isinstance(size, int) else None
+
+
+_SIGNS = {"GE": (1, 0), "GT": (1, 1), "LE": (-1, 0), "LT": (-1, 1)}
+"""A comparison as a difference that is not negative: its sign, and what is taken from it."""
 
 
 def _cone(b: SimplifyingBuilder, first: Seen) -> dict[Seen, tuple[Seen, ...]]:
@@ -58,12 +117,8 @@ def _operands(b: SimplifyingBuilder, seen: Seen) -> tuple[Seen, ...]:
         return ((node.operands[0], shape, crop),)
     if isinstance(node.op, (ops.Reduce, ops.DotGeneral, ops.Transpose)):
         return _rows(b, node, _own_crop(node.type.shape, shape, crop))
-    axes = _axes(b, seen) if isinstance(node.op, ops.BroadcastInDim) else None
-    if axes is None:
-        return ()
-    inner = b.type(node.operands[0]).shape
-    own = tuple(crop[axis] if shape[axis] == size else 0 for axis, size in zip(axes, inner, strict=True))
-    return ((node.operands[0], inner, own),)
+    stretched = _stretched(b, seen) if isinstance(node.op, ops.BroadcastInDim) else None
+    return () if stretched is None else (stretched[0],)
 
 
 def _rows(b: SimplifyingBuilder, node: Node, crop: Crop | None) -> tuple[Seen, ...]:
@@ -91,15 +146,32 @@ def _own_crop(own: Shape, shape: Shape, crop: Crop) -> Crop | None:
     return tuple(found)
 
 
-def _axes(b: SimplifyingBuilder, seen: Seen) -> tuple[int, ...] | None:
-    """By axis of what is stretched, which axis it is in the shape as which that is read; None where it is of none."""
-    position, shape, _ = seen
+def _stretched(b: SimplifyingBuilder, seen: Seen) -> tuple[Seen, tuple[int, ...]] | None:
+    """What is stretched, as it is read, and which axes of the shape as which all is read are its own.
+
+    None where some axis of that shape is partly stretched.
+    """
+    position, shape, crop = seen
     node = b.node(position)
     groups = products.merged_axes(node.type.shape, shape)
     if not isinstance(node.op, ops.BroadcastInDim) or groups is None:
         return None
-    found = tuple(groups.index((axis,)) if (axis,) in groups else -1 for axis in node.op.dimensions)
-    return None if -1 in found else found
+    inner, dimensions = b.type(node.operands[0]).shape, node.op.dimensions
+    if list(dimensions) != sorted(dimensions):
+        return None
+    own: list[tuple[int, Dim, Dim]] = []
+    for axis, group in enumerate(groups):
+        sizes = [inner[dimensions.index(a)] for a in group if a in dimensions]
+        if not sizes:
+            continue
+        if sizes == [node.type.shape[a] for a in group]:
+            own.append((axis, shape[axis], crop[axis]))
+        elif all(size == 1 for size in sizes):
+            own.append((axis, 1, 0))
+        else:
+            return None
+    axes, sizes, crops = tuple(zip(*own, strict=True)) if own else ((), (), ())
+    return (node.operands[0], tuple(sizes), tuple(crops)), axes
 
 
 def _made(b: SimplifyingBuilder, seen: Seen, operands: tuple[Seen, ...], made: dict[Seen, int]) -> int:
@@ -112,7 +184,8 @@ def _made(b: SimplifyingBuilder, seen: Seen, operands: tuple[Seen, ...], made: d
     if not operands:
         return b.add(ops.Reshape(smaller), _cropped(b, position, own or crop))
     if isinstance(node.op, ops.BroadcastInDim):
-        return b.add(ops.BroadcastInDim(smaller, _axes(b, seen) or ()), made[operands[0]])
+        stretched = _stretched(b, seen)
+        return b.add(ops.BroadcastInDim(smaller, stretched[1] if stretched else ()), made[operands[0]])
     if isinstance(node.op, ops.Reshape):
         return made[operands[0]]
     rows = b.add(node.op, *(made[operand] for operand in operands), span=node.span)

@@ -18,6 +18,7 @@ from rewright.ir.graph import GraphBuilder
 from rewright.ir.operator import Operator
 from rewright.ir.types import DType, SourceSpan, TensorType
 from rewright.ops.base import Array, TensorOperator, array_dtype, integer_limits
+from rewright.ops.facts import Facts, in_dtype, of_dtype
 from rewright.ops.reference import affine, collectives, cropping, filled_folds, products
 from rewright.ops.reference import building as rb
 from rewright.ops.reference.affine import Affine
@@ -135,6 +136,15 @@ class SimplifyingBuilder(GraphBuilder):
             result = self.add_plain(ops.Add(), result, self.add_plain(ops.Constant(kind, (form.constant,))))
         return result
 
+    def range_of(self, position: int, depth: int = 8) -> Facts:
+        """What integers of a node may be, by the operators that made them."""
+        node = self.node(position)
+        if not isinstance(node.op, TensorOperator) or node.op.is_met or depth == 0 or not node.type.dtype.is_integer:
+            return of_dtype(node.type.dtype)
+        operands = [self.range_of(p, depth - 1) for p in node.operands]
+        found = node.op.facts(operands, [self.type(p) for p in node.operands], node.type)
+        return in_dtype(found, node.type.dtype)
+
     def gathered_along(self, axis: int, parts: Sequence[int]) -> int | None:
         """A gather along another axis than ``axis``, cut into the ranks' pieces and joined, as one gather."""
         source = collectives.joined_pieces(self, parts)
@@ -185,7 +195,9 @@ def _reshape(b: SimplifyingBuilder, op: ops.Reshape, operands: tuple[int, ...]) 
     if isinstance(inner.op, ops.Reshape) or products.inserts_ones(b, x):
         return b.add(ops.Reshape(op.shape), *inner.operands)
     value = b.uniform(x)
-    return None if value is None else _constant(b, value, op.shape, inner.type.dtype)
+    if value is None:
+        return cropping.filled_behind(b, inner, op.shape) if isinstance(inner.op, ops.Select) else None
+    return _constant(b, value, op.shape, inner.type.dtype)
 
 
 def _transpose(b: SimplifyingBuilder, op: ops.Transpose, operands: tuple[int, ...]) -> int | None:
@@ -403,6 +415,18 @@ def _dot(b: SimplifyingBuilder, op: ops.DotGeneral, operands: tuple[int, ...]) -
     return result if b.type(result).shape == wanted else b.add(ops.Reshape(wanted), result)
 
 
+def _limit(b: SimplifyingBuilder, op: ops.Maximum | ops.Minimum, operands: tuple[int, ...]) -> int | None:
+    """The one of two integers that is never on the other side of the other one."""
+    if not b.type(operands[0]).dtype.is_integer:
+        return None
+    for one, other in (operands, operands[::-1]):
+        if b.uniform(other) is not None:
+            own, limit = b.range_of(one), b.range_of(other)
+            less = own.top <= limit.bottom if isinstance(op, ops.Minimum) else own.bottom >= limit.top
+            return one if less else None
+    return None
+
+
 def _compare(b: SimplifyingBuilder, op: ops.Compare, operands: tuple[int, ...]) -> int | None:
     """A constant for two constants; a truth value that was made a number, and is asked for again, is that."""
     node = b.node(operands[0])
@@ -442,6 +466,8 @@ _REWRITES: dict[type[Operator], Rewrite] = {
     ops.Multiply: _neutral(0, 1),
     ops.Divide: _neutral(1, 1),
     ops.Compare: _compare,
+    ops.Maximum: _limit,
+    ops.Minimum: _limit,
     ops.Reduce: _reduce,
     ops.Sort: _sort,
     ops.TopK: _top,

@@ -54,7 +54,7 @@ def kind_of(reader: Reader, op: Operation) -> ReductionKind | None:
         return None
     graph = reader.writer.b.build()
     scalar = TensorType((), dtype)
-    left = Copied(graph, set(range(len(graph.nodes))), scalar)
+    left = Copied(graph, set(range(len(graph.nodes))))
     left.builder.output("0", left.of(end.position, dict(zip((v.position for v in given), "ab", strict=True)), "now"))
     for kind, operator in _KINDS.items():
         right = GraphBuilder("combiner")

@@ -21,8 +21,8 @@ def dependents(graph: Graph, own: int) -> set[int]:
 class Copied:
     """Parts of a graph copied with some nodes replaced; what does not move in the loop is an input."""
 
-    def __init__(self, graph: Graph, moving: set[int], kind: TensorType) -> None:
-        self._graph, self._moving, self._kind = graph, moving, kind
+    def __init__(self, graph: Graph, moving: set[int]) -> None:
+        self._graph, self._moving = graph, moving
         self.builder = GraphBuilder("step")
         self.leaves: dict[str, TensorType] = {}
 
@@ -43,7 +43,7 @@ class Copied:
         if node in values:
             value = values[node]
             if isinstance(value, str):
-                return self.input(value, self._kind)
+                return self.input(value, own.type)
             if value is not None:
                 return value
             return self.builder.add(ops.Constant(own.type, (0.0 if own.type.dtype.is_float else 0,)))

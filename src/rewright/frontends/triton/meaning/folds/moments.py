@@ -94,7 +94,7 @@ def _of_combiner(graph: Graph, given: Sequence[int], ends: Sequence[int]) -> Mom
     kind = graph.nodes[given[0]].type
     for order in _orders():
         first, second = _named(order, given[:3], ("mean", "m2", "count")), _named(order, given[3:], _OTHERS)
-        left = Copied(graph, set(range(len(graph.nodes))), kind)
+        left = Copied(graph, set(range(len(graph.nodes))))
         results = [left.of(end, {**first, **second}, "now") for end in ends]
         right = GraphBuilder("sums")
         states = [[right.input(name, ops.Input(name, kind)) for name in names] for names in (_NAMES, _OTHERS)]
@@ -120,7 +120,7 @@ def moments_of_step(
             continue
         (kind,) = kinds
         moving = set[int]().union(*(dependents(graph, unknown[n]) for n in numbers))
-        left, right = (Copied(graph, moving, kind) for _ in range(2))
+        left, right = (Copied(graph, moving) for _ in range(2))
         state = dict(zip((unknown[n] for n in numbers), _NAMES, strict=True))
         nothing = dict.fromkeys((unknown[n] for n in numbers), None)
         mean, m2, count = (left.of(ends[n], state, "now") for n in numbers)

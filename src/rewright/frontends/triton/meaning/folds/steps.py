@@ -14,12 +14,13 @@ from typing import Literal
 
 from rewright import ops
 from rewright.frontends.triton.meaning.folds.copies import Copied, dependents
+from rewright.frontends.triton.meaning.folds.largest import First, first_of_step
 from rewright.frontends.triton.meaning.folds.moments import Moments, moments_of_step
 from rewright.ir.graph import Graph, GraphBuilder
 from rewright.terms.claim import Claim
 from rewright.terms.normal.prove import prove
 
-Kind = Literal["sum", "maximum", "minimum", "moments"]
+Kind = Literal["sum", "maximum", "minimum", "moments", "first"]
 _SECONDS = 10.0
 
 
@@ -32,6 +33,8 @@ class Step:
     conditions: tuple[str, ...] = ()
     moments: Moments | None = None
     """The carried values that are a mean, ``m2`` and a count, of which it is one."""
+    first: First | None = None
+    """The carried values that are an extremum and what came with it first, of which it is one."""
 
 
 def step_of(builder: GraphBuilder, unknown: Mapping[int, int], ends: Mapping[int, int]) -> dict[int, Step] | None:
@@ -53,6 +56,11 @@ def step_of(builder: GraphBuilder, unknown: Mapping[int, int], ends: Mapping[int
                 others.append(number)
             else:
                 found[number] = step
+    first = first_of_step(graph, unknown, ends, others)
+    while first is not None:
+        found |= dict.fromkeys((first.value, first.place), Step("first", first=first))
+        others = [n for n in others if n not in (first.value, first.place)]
+        first = first_of_step(graph, unknown, ends, others)
     if len(others) == 2:
         counts = [n for n, step in found.items() if step.kind == "sum" and step.follows is None]
         moments = moments_of_step(graph, unknown, ends, others, counts)
@@ -157,7 +165,7 @@ def _identity(graph: Graph, own: int, old: int, new: int, end: int) -> Claim | N
     kind = graph.nodes[old].type
     if graph.nodes[new].type != kind:
         return None
-    left, right = (Copied(graph, moving, kind) for _ in range(2))
+    left, right = (Copied(graph, moving) for _ in range(2))
     addend = left.of(end, {own: None, old: "a", new: "a"}, "earlier")
     left.builder.output("0", left.of(end, {own: addend, old: "a", new: "b"}, "now"))
     both = [right.of(end, {own: None, old: "b", new: "b"}, when) for when in ("earlier", "now")]

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from rewright import ops
 from rewright.frontends.triton.meaning.addresses.indices import STEP, reads_data, variables
 from rewright.frontends.triton.meaning.addresses.places import by_axis, magnitude
+from rewright.frontends.triton.meaning.folds.largest import First, of_iterations, offered
 from rewright.frontends.triton.meaning.folds.moments import COUNTS, Moments, invariants, state_of
 from rewright.frontends.triton.meaning.folds.steps import Step, added, step_of
 from rewright.frontends.triton.meaning.iteration.endings import latest_end
@@ -316,6 +317,9 @@ class Loop:
             self._restore(before)
             for number in extrema:
                 found[number] = self._fold(steps[number], number, ends[number])
+        for first in {step.first for step in steps.values() if step.first is not None}:
+            found |= self._firsts(first, given)
+            extrema.append(first.value)
         for moments in {step.moments for step in steps.values() if step.moments is not None}:
             found |= self._moments(moments, given)
         fixed: dict[str, Value] = {}
@@ -343,6 +347,24 @@ class Loop:
         sums = [writer.apply(ops.Add(), a, self._summed(b)) for a, b in zip(first, parts, strict=True)]
         self._reader.assumptions[COUNTS.format(writer.b.span.line)] = None
         return dict(zip(numbers, state_of(writer, *sums), strict=True))
+
+    def _firsts(self, first: First, moved: Sequence[Value]) -> dict[int, Value]:
+        """The extremum behind the last iteration, and what came with the first that was it."""
+        writer, before = self._reader.writer, self._memories()
+        ends = self._iteration(self._counter(), moved)
+        self._restore(before)
+        parts: list[Data] = []
+        for number in (first.value, first.place):
+            end = writer.data(ends[number])
+            position = writer.spread(end, tuple(writer.axes))
+            position = offered(writer.b.build(), position, self._unknown[number].position)
+            if position is None:
+                raise UnsupportedOperator("a loop carries a place that it does not choose")
+            parts.append(writer.narrowed(Data(position, tuple(writer.axes), end.shape)))
+        values = self._of_each_iteration(parts[0], Step(first.kind))
+        start = writer.data(self._start[first.value]), writer.data(self._start[first.place])
+        found = of_iterations(writer, first.kind, self.axis, values, parts[1], start)
+        return dict(zip((first.value, first.place), found, strict=True))
 
     def _summed(self, part: Data) -> Data:
         """The sum over the iterations that an instance runs."""
