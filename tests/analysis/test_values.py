@@ -18,6 +18,7 @@ from rewright.ir.dims import symbol
 from rewright.ir.graph import Graph, GraphBuilder
 from rewright.ir.types import DType, TensorType
 from rewright.ops.facts import UNKNOWN, facts_between
+from rewright.ops.functions.record import Direction
 
 F, B = DType.F64, DType.BOOL
 
@@ -189,17 +190,26 @@ def test_what_is_taken_from_an_earlier_layer_or_rank_is_what_is_computed(
         assert (own.open, own.wraps) == (alone.open, alone.wraps)
 
 
-@pytest.mark.parametrize("value", [-math.inf, 0.0])
-def test_what_a_choice_leaves_out_is_not_chosen(value: float) -> None:
-    """Of ``where(x == c, 1, x)``, and of ``where(x != c, x, 1)``, no element is c."""
-    b, kind = GraphBuilder(), TensorType((4,), F)
+SPECIAL = (-math.inf, -2.0, -1.0, 0.0, 1.0, 2.5, math.inf, math.nan)
+
+
+@pytest.mark.parametrize("direction", ["EQ", "NE", "LT", "LE", "GT", "GE"])
+@pytest.mark.parametrize("value", SPECIAL[:-1])
+@pytest.mark.parametrize("is_first", [True, False])
+def test_what_is_chosen_by_a_comparison_meets_it(direction: Direction, value: float, is_first: bool) -> None:
+    """Of ``where(x < c, x, 3)``, and of ``where(x < c, 3, x)``, which elements there may be."""
+    b, kind = GraphBuilder(), TensorType((len(SPECIAL),), F)
     x = b.input("x", ops.Input("x", kind))
-    one, c = (b.add(ops.Constant(kind, (v,))) for v in (1.0, value))
-    b.output("equal", b.add(ops.Select(), b.add(ops.Compare("EQ"), x, c), one, x))
-    b.output("other", b.add(ops.Select(), b.add(ops.Compare("NE"), x, c), x, one))
-    b.output("same", b.add(ops.Select(), b.add(ops.Compare("EQ"), x, c), x, one))
+    three, c = (b.add(ops.Constant(kind, (v,))) for v in (3.0, value))
+    sides = (x, three) if is_first else (three, x)
+    b.output("y", b.add(ops.Select(), b.add(ops.Compare(direction), x, c), *sides))
     graph = b.build()
-    facts = facts_of(graph, Setting(floats=UNKNOWN))
-    found = {name: facts[position] for name, position in graph.outputs.items()}
-    assert not found["equal"].contains(value) and not found["other"].contains(value)
-    assert found["same"].contains(value) and found["equal"].nan
+
+    facts = facts_of(graph, Setting(floats=UNKNOWN))[graph.outputs["y"]]
+
+    found = run(graph, {"x": np.array(SPECIAL)}).outputs["y"]
+    assert all(facts.contains(float(element)) for element in found)
+    if math.isinf(value) and direction in ("GT", "LT", "NE") and is_first:
+        assert not facts.contains(value)
+    if direction == "EQ" and not is_first and (value == 0 or math.isinf(value)):
+        assert not facts.contains(value)

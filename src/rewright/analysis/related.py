@@ -13,6 +13,7 @@ from rewright.ir.dims import at_most
 from rewright.ir.graph import Graph, Node
 from rewright.ir.operator import Operator
 from rewright.ops.facts import Facts, join, meet
+from rewright.ops.functions.record import Direction
 
 
 def facts_of_rows(graph: Graph, node: Node, operands: Sequence[Facts], found: Facts, *, casts: bool = True) -> Facts:
@@ -64,21 +65,37 @@ def _reduction(graph: Graph, node: Node, operands: Sequence[Facts], found: Facts
 
 
 def _choice(graph: Graph, node: Node, operands: Sequence[Facts], found: Facts, casts: bool) -> Facts:
-    """Of ``where(x == c, a, x)``: where x is chosen it is not ``c``."""
+    """Of ``where(x > c, x, a)``: where x is chosen it is above ``c``; and so for other comparisons."""
     test = graph.nodes[node.operands[0]]
-    if not isinstance(test.op, ops.Compare) or test.op.direction not in ("EQ", "NE"):
+    if not isinstance(test.op, ops.Compare) or test.operands[0] not in node.operands[1:]:
         return found
-    value = ops.splat(graph.nodes[test.operands[1]].op)
-    place = 2 if test.op.direction == "EQ" else 1
-    if value is None or node.operands[place] != test.operands[0]:
+    value, place = ops.splat(graph.nodes[test.operands[1]].op), node.operands.index(test.operands[0], 1)
+    if value is None or math.isnan(value):
         return found
-    other, own = operands[3 - place], operands[place]
-    if value == 0:
-        own = replace(own, zero=False)
-    elif math.isinf(value):
-        infinity = "plus_infinity" if value > 0 else "minus_infinity"
-        own = replace(own, **{infinity: False})
-    return meet(found, join(other, own))
+    own = operands[place]
+    kept = _where(own, test.op.direction if place == 1 else _OPPOSITE[test.op.direction], value)
+    if place == 2 or test.op.direction == "NE":
+        kept = replace(kept, nan=own.nan)
+    return meet(found, join(operands[3 - place], kept))
+
+
+_OPPOSITE: dict[Direction, Direction] = {"EQ": "NE", "NE": "EQ", "LT": "GE", "GE": "LT", "LE": "GT", "GT": "LE"}
+
+
+def _where(x: Facts, direction: Direction, value: float) -> Facts:
+    """What elements may be of which a comparison with a number holds; no NaN is among them."""
+    x, infinite = replace(x, nan=False), math.isinf(value)
+    if direction == "NE":
+        is_plus, is_minus = infinite and value > 0, infinite and value < 0
+        zero, plus, minus = x.zero and value != 0, x.plus_infinity and not is_plus, x.minus_infinity and not is_minus
+        return replace(x, zero=zero, plus_infinity=plus, minus_infinity=minus)
+    if direction in ("GT", "GE", "EQ"):
+        minus = x.minus_infinity and direction != "GT" and value == -math.inf
+        x = replace(x, low=max(x.low, value), zero=x.zero and (direction != "GT" or value != 0), minus_infinity=minus)
+    if direction in ("LT", "LE", "EQ"):
+        plus = x.plus_infinity and direction != "LT" and value == math.inf
+        x = replace(x, high=min(x.high, value), zero=x.zero and (direction != "LT" or value != 0), plus_infinity=plus)
+    return x
 
 
 _RULES: dict[type[Operator], Callable[[Graph, Node, Sequence[Facts], Facts, bool], Facts]] = {
