@@ -344,3 +344,32 @@ def chosen_place(x: Tensor, last: bool = False, mask: bool = True) -> tuple[Tens
     values, places = torch.empty(x.shape[0]), torch.empty(x.shape[0], dtype=torch.int32)
     chosen_place_kernel[(x.shape[0],)](x, values, places, x.shape[1], last, mask, 16)
     return values, places
+
+
+@triton.jit
+def filled_softmax_kernel(x, out, n, FILL: tl.constexpr, BLOCK: tl.constexpr):
+    """The softmax of the elements up to a row's own number, with a large negative number for the others."""
+    row, place = tl.program_id(0), tl.arange(0, BLOCK)
+    value = tl.load(x + row * n + place, place < n, other=0.0)
+    value = tl.where(place <= row, value, FILL)
+    power = tl.exp(value - tl.max(value, axis=0))
+    tl.store(out + row * n + place, power / tl.sum(power, axis=0), place < n)
+
+
+def filled_softmax(x: Tensor, fill: float = -1e8) -> Tensor:
+    out = torch.empty_like(x)
+    filled_softmax_kernel[(x.shape[0],)](x, out, x.shape[1], fill, triton.next_power_of_2(x.shape[1]))
+    return out
+
+
+@triton.jit
+def filled_kernel(x, out, n, FILL: tl.constexpr, BLOCK: tl.constexpr):
+    row, place = tl.program_id(0), tl.arange(0, BLOCK)
+    value = tl.load(x + row * n + place, place < n, other=0.0)
+    tl.store(out + row * n + place, tl.where(value > 0, value, FILL), place < n)
+
+
+def filled(x: Tensor, fill: float = -1e8) -> Tensor:
+    out = torch.empty_like(x)
+    filled_kernel[(x.shape[0],)](x, out, x.shape[1], fill, triton.next_power_of_2(x.shape[1]))
+    return out

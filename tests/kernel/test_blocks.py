@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ import torch
 import torch.nn.functional as F
 
 import rewright as rw
+from rewright.certificates import audit
 
 pytest.importorskip("triton")
 
@@ -178,3 +180,20 @@ def test_the_first_largest_element_is_found_tile_by_tile() -> None:
     assert found.status == "proved", found.reason
     assert rw.kernel(reference, any_kernel(blocks.chosen_place, last=True), (x,)).status == "refuted"
     assert rw.kernel(reference, any_kernel(blocks.chosen_place, mask=False), (x,)).status != "proved"
+
+
+def test_what_masks_fill_in_stands_for_minus_infinity_and_is_no_result(tmp_path: Path) -> None:
+    def reference(x: Tensor) -> Tensor:
+        later = torch.arange(x.shape[1]) > torch.arange(x.shape[0])[:, None]
+        return torch.softmax(x.masked_fill(later, -torch.inf), -1)
+
+    x = normal(6, 20)
+    found = rw.kernel(reference, blocks.filled_softmax, (x,))
+    assert found.status == "proved", found.reason
+    assert any("stand for minus infinity" in text for text in found.assumptions)
+    found.certificate.save(tmp_path / "kernel.json")
+    assert any("stand for" in text for text in audit(tmp_path / "kernel.json", *found.graphs).said[0].lines)
+    assert rw.kernel(reference, any_kernel(blocks.filled_softmax, fill=-1.0), (x,)).status == "refuted"
+
+    found = rw.kernel(lambda x: torch.where(x > 0, x, -torch.inf), blocks.filled, (x,))
+    assert found.status != "proved"

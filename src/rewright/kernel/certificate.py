@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from rewright.equiv.audit import audit as check_equivalence
 from rewright.equiv.certificate import EquivalenceCertificate
@@ -21,6 +21,7 @@ from rewright.ir.rebuilding import remove_dead_nodes
 from rewright.ir.text import print_graph
 from rewright.ir.types import DType
 from rewright.kernel.bounds import with_look_ups
+from rewright.kernel.constants import with_infinities
 from rewright.kernel.forms import Way, claim_of, premises_of
 from rewright.kernel.short_folds import written_out
 from rewright.ops import REGISTRY, CustomCall
@@ -34,8 +35,10 @@ from rewright.terms.normal.prove import prove
 SECONDS = 120.0
 """For one normal form."""
 _HEADER = Header("rewright.kernel", 1, ("reference", "kernel", "parts", "assumptions", "digest"), ("condition",))
-Variant = Literal["as they are", "with look-ups", "written out"]
-"""The programs that are compared: with look-ups as outputs, or with short folds of the reference written out."""
+Variant = Literal["as they are", "with look-ups", "written out", "with infinities"]
+"""The programs that are compared: with look-ups as outputs, with short folds of the reference written out, or with
+minus infinity where masks fill in large negative numbers."""
+FILLED = "the numbers below -1e6 that masks fill in stand for minus infinity"
 
 
 @dataclass(frozen=True)
@@ -85,6 +88,9 @@ def programs_of(variant: Variant, outputs: tuple[str, ...], left: Graph, right: 
     left, right = (_restricted(graph, outputs) for graph in (left, right))
     if variant == "with look-ups":
         return with_look_ups(left, right)
+    if variant == "with infinities":
+        filled = with_infinities(left), with_infinities(right)
+        return None if filled == (None, None) else (filled[0] or left, filled[1] or right)
     short = written_out(left) if variant == "written out" else left
     return None if short is None else (short, right)
 
@@ -112,13 +118,14 @@ def is_condition(condition: Graph, left: Graph) -> bool:
 
 def _taken(part: Part, left: Graph, right: Graph, condition: Graph | None) -> tuple[str, ...]:
     """What a part takes for granted, in words; raises Refused for one that is about no programs."""
+    filled = (FILLED,) if part.variant == "with infinities" else ()
     if isinstance(part.proof, EquivalenceCertificate):
-        return (*part.proof.taken, *part.proof.assumptions)
+        return (*filled, *part.proof.taken, *part.proof.assumptions)
     sides = programs_of(part.variant, part.outputs, left, right)
     found = None if sides is None else claim_of(part.proof, *sides, condition)
     if sides is None or found is None:
         raise Refused(f"there are no such programs as for the outputs {', '.join(part.outputs)}")
-    return (*premises_of(*sides), *found[1])
+    return (*filled, *premises_of(*sides), *found[1])
 
 
 def audit(certificate: KernelCertificate, left: Graph, right: Graph, store: Store | None = None) -> int:
@@ -196,7 +203,7 @@ def _build(entries: Entries) -> KernelCertificate:
 
 def _part(value: Any) -> Part:
     outputs, variant, proof = as_list(value, 3)
-    if variant not in ("as they are", "with look-ups", "written out"):
+    if variant not in get_args(Variant):
         raise ValueError(f"{variant!r:.40} is no way to compare programs")
     own = _way(proof) if isinstance(proof, list) else EQUIVALENCE.of_value(proof)
     return Part(tuple(map(as_text, as_list(outputs))), variant, own)

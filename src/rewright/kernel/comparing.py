@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 from rewright.equiv import Equivalence, equiv
 from rewright.equiv.certificate import EquivalenceCertificate
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
-from rewright.kernel.certificate import KernelCertificate, Part, Variant, certificate_of, in_words, programs_of
+from rewright.kernel.certificate import FILLED, KernelCertificate, Part, Variant, certificate_of, in_words, programs_of
 from rewright.kernel.forms import Way, claims, premises_of
 from rewright.refine.alarm import PREFIX
 from rewright.refine.verdict import Evidence, OutputRelation
@@ -20,7 +20,7 @@ from rewright.terms.normal.prove import prove
 _SECONDS, _FORMS = 60.0, 30.0
 """How long proofs are looked for, and normal forms are computed, where nobody says."""
 _MOST_OUTPUTS = 16
-_VARIANTS: tuple[Variant, Variant] = ("with look-ups", "written out")
+_VARIANTS: tuple[Variant, ...] = ("with look-ups", "with infinities", "written out")
 _WRITTEN_OUT = "short folds of the reference are written out in the certificate"
 
 
@@ -63,11 +63,15 @@ def compared(
             notes = (_WRITTEN_OUT,) if variant == "written out" else ()
             proved = search.proved(verdict, [found], "both programs compute the same outputs")
             return replace(proved, notes=(*verdict.notes, *notes))
-    whole = search.by_normal_form(outputs, "as they are")
+    whole = search.by_normal_form(outputs, "as they are") or search.by_normal_form(outputs, "with infinities")
     if whole is not None:
         return search.proved(verdict, [whole], "both programs have one normal form")
     each = search.by_outputs(outputs) if 1 < len(outputs) <= _MOST_OUTPUTS else None
-    return verdict if each is None else search.proved(verdict, each, "each output is proved by itself")
+    if each is not None:
+        return search.proved(verdict, each, "each output is proved by itself")
+    if search.violated:
+        return replace(verdict, reason=f"both programs have one normal form, and {search.violated[0]}")
+    return verdict
 
 
 @dataclass(frozen=True)
@@ -78,6 +82,8 @@ class _Search:
     right: Graph
     condition: Graph | None
     deadline: float
+    violated: list[str] = field(default_factory=list[str])
+    """What must hold for a normal form that both programs have, and holds for no input."""
 
     def proved(self, verdict: Equivalence, found: list[_Found], reason: str) -> Equivalence:
         """The verdict where all outputs are proved in parts."""
@@ -110,7 +116,8 @@ class _Search:
         again = equiv(*sides, budget=seconds, explain=False)
         if again.status != "proved" or again.certify is None:
             return None
-        return _Found(outputs, variant, again.certify, again.assumptions)
+        filled = (FILLED,) if variant == "with infinities" else ()
+        return _Found(outputs, variant, again.certify, (*filled, *again.assumptions))
 
     def by_normal_form(self, outputs: tuple[str, ...], variant: Variant) -> _Found | None:
         """Some outputs that have one normal form in both programs, under the conditions of some claim."""
@@ -123,10 +130,15 @@ class _Search:
             if seconds <= 0:
                 return None
             try:
-                if prove(claim, seconds).status == "proved":
-                    return _Found(outputs, variant, way, (*premises_of(*sides), *texts))
+                if prove(claim, seconds).status != "proved":
+                    continue
             except RewrightError:
                 continue
+            try:
+                filled = (FILLED,) if variant == "with infinities" else ()
+                return _Found(outputs, variant, way, (*filled, *premises_of(*sides), *texts))
+            except RewrightError as error:
+                self.violated.append(str(error))
         return None
 
     def by_outputs(self, outputs: tuple[str, ...]) -> list[_Found] | None:

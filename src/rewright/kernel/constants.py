@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
 
-from rewright.ir.graph import Graph, GraphBuilder
-from rewright.ops import Constant, Divide, DType, splat
+from rewright.ir.graph import Graph, GraphBuilder, Node
+from rewright.ir.rebuilding import rebuild
+from rewright.ops import Constant, Divide, DType, Exponential, Maximum, Pad, Reduce, Select, TopK, splat
 from rewright.ops.reference import building as rb
 
 _DIGITS = {DType.F32: 6, DType.F64: 12}
 """How many digits a number has that somebody wrote; one that was computed has more."""
+
+
+_FILLING = -1e6
+"""Masks fill in numbers below this one in place of minus infinity."""
 
 
 def with_rounded_constants(graph: Graph) -> Graph:
@@ -28,6 +34,43 @@ def _rounded(op: Constant) -> Constant:
     with np.errstate(over="ignore"):
         values = tuple(float(value) for value in np.asarray(op.values, np.float64).astype(np.float32))
     return replace(op, values=values)
+
+
+def with_infinities(graph: Graph) -> Graph | None:
+    """The graph with minus infinity in place of large negative numbers that masks fill in.
+
+    None where it has none, and where an output may be such a number: only exponentials and maxima take it away.
+    """
+    is_other = False
+
+    def make(builder: GraphBuilder, _position: int, node: Node, operands: tuple[int, ...]) -> int | None:
+        nonlocal is_other
+        own = list(operands)
+        for place in range(1, len(own)) if isinstance(node.op, (Select, Pad)) else ():
+            if _is_filling(builder.node(own[place]).op):
+                own[place], is_other = rb.splat_like(builder, -math.inf, own[place]), True
+        return builder.add(node.op, *own) if tuple(own) != operands else None
+
+    found = rebuild(graph, make)
+    return found if is_other and not _shows_infinity(found) else None
+
+
+def _shows_infinity(graph: Graph) -> bool:
+    """Whether a filling of minus infinity reaches an output other than by an exponential or a maximum."""
+    reached: set[int] = set()
+    for position, node in enumerate(graph.nodes):
+        is_maximum = isinstance(node.op, Maximum) or (isinstance(node.op, Reduce) and node.op.kind == "maximum")
+        if is_maximum or isinstance(node.op, (Exponential, TopK)):
+            continue
+        filled = node.operands[1:] if isinstance(node.op, (Select, Pad)) else ()
+        if reached & set(node.operands) or any(splat(graph.nodes[p].op) == -math.inf for p in filled):
+            reached.add(position)
+    return bool(reached & set(graph.outputs.values()))
+
+
+def _is_filling(op: object) -> bool:
+    value = splat(op) if isinstance(op, Constant) and op.tensor.dtype.is_float else None
+    return value is not None and -math.inf < value <= _FILLING
 
 
 def with_decimals(graph: Graph) -> Graph | None:
