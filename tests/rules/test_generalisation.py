@@ -139,6 +139,22 @@ def test_a_statement_in_sizes() -> None:
     )
 
 
+def test_a_size_in_two_types_of_integers_is_stated_once() -> None:
+    def counted(w: Writer, dtype: DType) -> int:
+        kind = TensorType((5, 7), dtype)
+        rows = w(ops.Multiply(), w(ops.Iota(kind, 0)), w(ops.Constant(kind, (7,))))
+        return w(ops.Convert(DType.F32), w(ops.Reshape((35,)), w(ops.Add(), rows, w(ops.Iota(kind, 1)))))
+
+    w = Writer()
+    left = w.done(w(ops.Add(), counted(w, DType.I32), w(ops.Multiply(), counted(w, DType.I64), w.input("x", 35))))
+    w = Writer()
+    places = [w(ops.Convert(DType.F32), w(ops.Iota(TensorType((35,), dtype), 0))) for dtype in (DType.I32, DType.I64)]
+    right = w.done(w(ops.Add(), places[0], w(ops.Multiply(), places[1], w.input("x", 35))))
+    scheme = generalise(left, right, SECONDS)
+    assert scheme is not None
+    assert "convert[i64](n1)" in scheme.statement
+
+
 def test_sizes_that_are_equal_by_chance_are_two() -> None:
     """Eight rows of eight elements say nothing about rows and elements."""
     scheme = generalise(*variances(8, 8), SECONDS)

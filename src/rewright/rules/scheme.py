@@ -165,6 +165,8 @@ def _number(builder: GraphBuilder, node: Node, number: Number, inputs: dict[str,
         if label not in inputs:
             inputs[label] = builder.input(label, ops.Input(label, kind))
         made = inputs[label]
+        if builder.type(made) != kind:  # a size, which is shown once, in another type of integers
+            made = builder.add(ops.Convert(kind.dtype), made)
     if number.inverted:
         made = builder.add(ops.Divide(), builder.add(ops.Constant(kind, (_one(kind),))), made)
     if isinstance(number, Given) and number.negated:
