@@ -208,11 +208,23 @@ class Functions:
     # --- order
 
     def _compare(self, direction: str, left: Polynomial, right: Polynomial) -> Value:
+        sign = self._sign_of_sum(left - right)
+        if sign:
+            return ONE if _COMPARED[direction](sign, 0) else ZERO
         if direction in ("EQ", "NE"):
             return self._truth(is_zero(left - right), direction == "EQ")
         if direction in ("LE", "GT"):
             return self._truth(at_least_zero(right - left), direction == "LE")
         return self._truth(at_least_zero(left - right), direction == "GE")
+
+    def _sign_of_sum(self, value: Polynomial) -> int:
+        """One or minus one for a sum of which all addends have that sign, such as exponentials; else zero."""
+        if value.integer or not value.terms:
+            return 0
+        sign = 1 if next(iter(value.terms.values())) > 0 else -1
+        if any(coefficient * sign < 0 for coefficient in value.terms.values()):
+            return 0
+        return sign if is_positive(self.context, value * sign) else 0
 
     def _truth(self, guard: Guard | bool, polarity: bool) -> Value:
         if polarity:
