@@ -72,12 +72,19 @@ def rows() -> Iterator[Row]:
         )
 
 
-def _masked(q: Tensor, k: Tensor, v: Tensor, seen: Tensor, bias: Tensor | None = None) -> Tensor:
+def _masked(
+    q: Tensor, k: Tensor, v: Tensor, seen: Tensor, bias: Tensor | None = None, *, added: float = 0.0
+) -> Tensor:
+    """Attention under a mask; ``added`` is what a kernel adds to the sum of a row's exponentials."""
     group = q.shape[1] // k.shape[1]
     scores = torch.einsum("qhd,khd->hqk", q, k.repeat_interleave(group, 1)) * 0.25
     if bias is not None:
         scores = scores + bias
-    weights = torch.softmax(torch.where(seen, scores, -torch.inf), -1)
+    scores = torch.where(seen, scores, -torch.inf)
+    weights = torch.softmax(scores, -1)
+    if added:
+        powers = torch.exp(scores - scores.amax(-1, keepdim=True))
+        weights = powers / (powers.sum(-1, keepdim=True) + added)
     return torch.einsum("hqk,khd->qhd", weights, v.repeat_interleave(group, 1))
 
 
@@ -165,7 +172,7 @@ def _prefixed(
             seen = seen & (now - others < window)
         bias = None if slopes is None else slopes[:, None, None] * (others - now)
         both = (torch.cat([x[:before], y[mine]]) for x, y in zip(old, (k, v), strict=True))
-        found.append(_masked(q[mine], *both, seen, bias))
+        found.append(_masked(q[mine], *both, seen, bias, added=1e-10))
     return torch.cat(found)
 
 
