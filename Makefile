@@ -26,7 +26,7 @@ PAIRS_PIP := $(PAIRS)/bin/python -m pip --disable-pip-version-check --quiet inst
 PIP := PIP_CONSTRAINT=$(CONSTRAINTS) $(BIN)/python -m pip --disable-pip-version-check --quiet install
 WORKERS ?= 2
 
-.PHONY: compare dist try-dist fresh rooms trusted lines help demo test check lint types floors unit long coverage slow docs zoo pairs bugs history conformance mutants mutants-checker mutants-kernel mutants-released kernel-defects kernels kernels-gems kernels-inductor kernels-own hunt forged-optimize forged-proofs conformance-jax breadth bench-refine bench-refutations bench-captured bench-meshes bench-depth bench-optimize calls bench-whole bench-rules bench-ir clean bench-env bench-robust forged-env bench-agents ray gpu-passes enzyme browser figures
+.PHONY: sanitized compare dist try-dist fresh rooms trusted lines help demo test check lint types floors unit long coverage slow docs zoo pairs bugs history conformance mutants mutants-checker mutants-kernel mutants-released kernel-defects kernels kernels-gems kernels-inductor kernels-own hunt forged-optimize forged-proofs conformance-jax breadth bench-refine bench-refutations bench-captured bench-meshes bench-depth bench-optimize calls bench-whole bench-rules bench-ir clean bench-env bench-robust forged-env bench-agents ray gpu-passes enzyme browser figures
 
 help:
 	@echo "make demo          a Llama over eight ranks proved equal to the original, and a broken one refuted"
@@ -53,6 +53,7 @@ help:
 	@echo "make mutants-released  the same kernels, changed at one place: refuted, equal, unknown, or wrongly proved"
 	@echo "make kernels-inductor  Triton kernels that torch.compile generates, against the program"
 	@echo "make kernels-own   Triton kernels that optimize prints, against the program"
+	@echo "make sanitized     what optimize prints in C++, under sanitizers"
 	@echo "make history       public bugs of distributed programs: refuted as they were, at which line, and proved as they are now"
 	@echo "make bugs          public bug reports on implementations of models: the right pair, the wrong one, where it is wrong"
 	@echo "make conformance   every sample of PyTorch's own operator database, captured and against eager, into docs; hours"
@@ -230,6 +231,9 @@ kernels-inductor: $(VENV)/.dev
 
 kernels-own: $(VENV)/.dev
 	@$(BIN)/python -m bench.kernel.own
+
+sanitized: $(VENV)/.dev
+	@$(BIN)/python -m bench.sanitized
 
 kernels: $(PAIRS)/.run
 	$(PAIRS_PIP) --no-deps liger-kernel==0.8.5 triton==3.9.0

@@ -170,7 +170,8 @@ def _compare(found: Optimized, program: Callable[..., Any], args: tuple[Tensor, 
         wanted = program(*args)
     except (RuntimeError, IndexError):
         return 0  # PyTorch has no such result: the largest element of an empty row
-    torch.testing.assert_close(found(*args), wanted, equal_nan=True, atol=1e-4, rtol=1e-3)
+    is_short = any(x.dtype is torch.bfloat16 for x in args)  # products are rounded once here, and twice by PyTorch
+    torch.testing.assert_close(found(*args), wanted, equal_nan=True, atol=1e-4, rtol=1e-2 if is_short else 1e-3)
     return 1
 
 

@@ -97,3 +97,41 @@ def test_a_crop_in_front_changes_no_value(seed: int) -> None:
     inputs = {name: random.normal(size=(rows, 6)) for name in "xy"}
     with np.errstate(all="ignore"):
         assert np.allclose(run(plain, inputs)["y"], run(moved, inputs)["y"], equal_nan=True)
+
+
+def row_of_tiles(b: GraphBuilder, random: np.random.Generator) -> Graph:
+    """A row in tiles, of which a mask keeps the first places, read as a row again."""
+    tiles, width = (int(n) for n in random.integers(1, 5, size=2))
+    length = int(random.integers(1, tiles * width + 1))
+    x = tensor(b, "x", (2, length))
+    rows = b.add(ops.Reshape((2, tiles, width)), filled(b, x, 0, tiles * width - length))
+    place = rb.scale_by(b, rb.iota(b, (tiles, width), 0), width)
+    place = rb.add(b, place, rb.iota(b, (tiles, width), 1))
+    last = rb.splat(b, int(random.integers(-1, tiles * width + 2)), (tiles, width), DType.I64)
+    direction = ("GE", "GT", "LE", "LT")[int(random.integers(4))]
+    sides = (last, place) if direction.startswith("G") else (place, last)
+    keeps = b.add(ops.BroadcastInDim((2, tiles, width), (1, 2)), b.add(ops.Compare(direction), *sides))
+    other = rb.splat(b, float(random.integers(-3, 3)), (2, tiles, width), DType.F32)
+    chosen = b.add(ops.Select(), keeps, b.add(ops.Exponential(), rows), other)
+    b.output("y", b.add(ops.Reshape((2, tiles * width)), chosen))
+    return b.build()
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_mask_that_ends_a_row_is_its_end(seed: int) -> None:
+    plain, moved = (row_of_tiles(b, np.random.default_rng(seed)) for b in (GraphBuilder("plain"), SimplifyingBuilder()))
+    shape = plain.nodes[plain.inputs["x"]].type.shape
+    inputs = {"x": np.random.default_rng(seed).normal(size=[int(str(n)) for n in shape])}
+    assert np.allclose(run(plain, inputs)["y"], run(moved, inputs)["y"])
+
+
+def test_tables_of_integers_are_computed_with() -> None:
+    b = SimplifyingBuilder()
+    ends = b.add(ops.Constant(TensorType((3,), DType.I32), (2, 3, 6)))
+    starts = b.add(ops.Pad((1,), (-1,), (0,)), ends, b.add(ops.Constant(TensorType((), DType.I32), (0,))))
+    counts = rb.subtract(b, ends, starts)
+    wraps = rb.multiply(b, counts, rb.splat(b, 1 << 30, (3,), DType.I32))
+    assert b.node(counts).op == ops.Constant(TensorType((3,), DType.I32), (2, 1, 3))
+    assert b.node(wraps).op == ops.Constant(TensorType((3,), DType.I32), (-(1 << 31), 1 << 30, -(1 << 30)))
+    wide = b.add(ops.BroadcastInDim((3, 4), (0,)), counts)
+    assert b.node(rb.compare(b, "LT", rb.convert(b, rb.iota(b, (3, 4), 1), DType.I32), wide)).op.name == "constant"

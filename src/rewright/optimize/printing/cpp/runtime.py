@@ -84,6 +84,18 @@ INLINED int neither(int a) { return a < 0 ? a : 1 - a; }
 
 """
 _MEMORY = r"""
+#ifdef __SANITIZE_ADDRESS__
+#include <algorithm>
+#include <vector>
+struct Scratch {  // each part by itself, so that it is seen where one is overrun
+  std::vector<void*> parts;
+  explicit Scratch(size_t) {}
+  ~Scratch() { for (void* part : parts) std::free(part); }
+  template <class T> T* take(size_t count) { void* part = nullptr;
+      if (posix_memalign(&part, 64, std::max<size_t>(count, 1) * sizeof(T)) != 0) std::abort();
+      parts.push_back(part); return (T*)part; }
+};
+#else
 struct Scratch {  // memory of one thread, freed at the end
   char* data; size_t used;
   explicit Scratch(size_t bytes) : data((char*)std::aligned_alloc(64, (bytes + 8191) / 4096 * 4096)), used(0) {}
@@ -91,5 +103,6 @@ struct Scratch {  // memory of one thread, freed at the end
   template <class T> T* take(size_t count) { T* p = (T*)(data + used); used += (count * sizeof(T) + 63) / 64 * 64;
       return p; }
 };
+#endif
 """
 HEADER = "\n".join(part.strip() for part in (_ELEMENTS, EXPONENTIALS, TRIGONOMETRY, _SCALARS, PRODUCTS, _MEMORY)) + "\n"
