@@ -17,8 +17,10 @@ from rewright.refine.alarm import PREFIX
 from rewright.refine.verdict import Evidence, OutputRelation
 from rewright.terms.normal.prove import prove
 
-_SECONDS, _FORMS = 60.0, 30.0
-"""How long proofs are looked for, and normal forms are computed, where nobody says."""
+_SECONDS = 60.0
+"""How long proofs are looked for where nobody says."""
+_SHARE = 0.6
+"""What part of that is for proofs by parts, and of what is left for one normal form."""
 _MOST_OUTPUTS = 16
 _VARIANTS: tuple[Variant, ...] = ("with look-ups", "with infinities", "written out")
 _WRITTEN_OUT = "short folds of the reference are written out in the certificate"
@@ -45,11 +47,11 @@ def compared(
 
     ``condition`` is what inputs meet, as facts: a difference on others is none.
 
-    These are: for inputs for which the kernel's look-ups are in bounds; with short folds of the reference written out;
-    as one normal form; each output by itself.
+    These are: as one normal form; for inputs for which the kernel's look-ups are in bounds; with minus infinity where
+    masks fill in large negative numbers; with short folds of the reference written out; each output by itself.
     """
     deadline = time.monotonic() + (_SECONDS if budget is None else budget)
-    verdict = equiv(left, right, budget=budget, explain=explain)
+    verdict = equiv(left, right, budget=None if budget is None else _SHARE * budget, explain=explain)
     if condition is not None and verdict.status == "refuted":
         reason = f"{verdict.reason}, on inputs that may not meet the condition"
         verdict = replace(verdict, status="unknown", reason=reason, findings=())
@@ -57,13 +59,16 @@ def compared(
     if verdict.status != "unknown" or verdict.reason.startswith(PREFIX) or not set(outputs) <= right.outputs.keys():
         return verdict  # or an alarm
     search = _Search(left, right, condition, deadline)
+    whole = search.by_normal_form(outputs, "as they are")
+    if whole is not None:
+        return search.proved(verdict, [whole], "both programs have one normal form")
     for variant in _VARIANTS:
         found = search.by_parts(outputs, variant)
         if found is not None:
             notes = (_WRITTEN_OUT,) if variant == "written out" else ()
             proved = search.proved(verdict, [found], "both programs compute the same outputs")
             return replace(proved, notes=(*verdict.notes, *notes))
-    whole = search.by_normal_form(outputs, "as they are") or search.by_normal_form(outputs, "with infinities")
+    whole = search.by_normal_form(outputs, "with infinities")
     if whole is not None:
         return search.proved(verdict, [whole], "both programs have one normal form")
     each = search.by_outputs(outputs) if 1 < len(outputs) <= _MOST_OUTPUTS else None
@@ -124,7 +129,7 @@ class _Search:
         sides = programs_of(variant, outputs, self.left, self.right)
         if sides is None:
             return None
-        deadline = min(self.deadline, time.monotonic() + _FORMS)
+        deadline = time.monotonic() + _SHARE * (self.deadline - time.monotonic())
         for way, (claim, texts) in claims(*sides, self.condition):
             seconds = deadline - time.monotonic()
             if seconds <= 0:
