@@ -14,6 +14,7 @@ import numpy as np
 
 from rewright import ops
 from rewright.ir.dims import Dim, Shape, is_nonnegative
+from rewright.ir.errors import TypeMismatch
 from rewright.ir.graph import GraphBuilder
 from rewright.ir.operator import Operator
 from rewright.ir.types import DType, SourceSpan, TensorType
@@ -83,7 +84,10 @@ class SimplifyingBuilder(GraphBuilder):
         """A table of integers for what is computed from one, and from what is known; views of tables stay views."""
         if not any(p in self._tables for p in operands):
             return None
-        kind = op.infer([self.type(p) for p in operands])
+        try:
+            kind = op.infer([self.type(p) for p in operands])
+        except TypeMismatch:
+            return None  # which is said where the node is added
         if not is_small_integer(kind):
             return None
         if isinstance(op, (ops.BroadcastInDim, ops.Reshape, ops.Transpose)):
