@@ -31,6 +31,7 @@ from rewright.ir.types import SourceSpan
 from rewright.kernel.comparing import compared
 from rewright.kernel.condition import as_facts, meets, name_of
 from rewright.kernel.constants import with_rounded_constants
+from rewright.kernel.known_tables import with_known_tables
 from rewright.kernel.parameters import parameters_of, renamed, with_names, with_one_signature
 from rewright.kernel.rounding import is_rounding
 from rewright.kernel.running import Run, draws, run_beside
@@ -192,7 +193,7 @@ class _Case:
     def _captured(self, *, guards: bool) -> Graph:
         """The reference; ``guards`` are for what PyTorch's attention gives a query that no key answers."""
         graph = capture(self.reference, self.args, self.kwargs, dynamic=self.sizes or None, guards_queries=guards)
-        return with_rounded_constants(graph)
+        return with_known_tables(with_rounded_constants(graph))
 
     def _written_out(
         self, found: KernelVerdict, left: Graph, inputs: Inputs, run: Run | None, *, zeros: bool
@@ -273,7 +274,7 @@ def _read(
     try:
         sizes = dynamic or None
         graph = capture(launcher, args, kwargs, dynamic=sizes, validate=False, guards_queries=guards)
-        return with_rounded_constants(graph), ""
+        return with_known_tables(with_rounded_constants(graph)), ""
     except RewrightError as error:
         return None, str(error)
 

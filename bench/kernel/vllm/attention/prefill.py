@@ -72,9 +72,7 @@ def rows() -> Iterator[Row]:
         )
 
 
-def _masked(
-    q: Tensor, k: Tensor, v: Tensor, seen: Tensor, bias: Tensor | None = None, *, added: float = 0.0
-) -> Tensor:
+def _masked(q: Tensor, k: Tensor, v: Tensor, seen: Tensor, bias: Tensor | None = None, *, added: float = 0.0) -> Tensor:
     """Attention under a mask; ``added`` is what a kernel adds to the sum of a row's exponentials."""
     group = q.shape[1] // k.shape[1]
     scores = torch.einsum("qhd,khd->hqk", q, k.repeat_interleave(group, 1)) * 0.25

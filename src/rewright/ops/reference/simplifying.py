@@ -31,8 +31,10 @@ MOST_OF_TABLE = 4096
 class SimplifyingBuilder(GraphBuilder):
     """A GraphBuilder whose ``add`` may return an earlier or an equal node instead of a new one."""
 
-    def __init__(self, name: str = "graph") -> None:
+    def __init__(self, name: str = "graph", *, computes_tables: bool = False) -> None:
+        """``computes_tables``: what is computed of tables of integers, and of what is known, is a table again."""
         super().__init__(name)
+        self._computes_tables = computes_tables
         self._forms: dict[int, Affine] = {}
         self._shared: dict[tuple[Operator, tuple[int, ...]], int] = {}
         self.values: dict[int, Array | None] = {}
@@ -82,7 +84,7 @@ class SimplifyingBuilder(GraphBuilder):
 
     def _folded(self, op: Operator, operands: tuple[int, ...]) -> int | None:
         """A table of integers for what is computed from one, and from what is known; views of tables stay views."""
-        if not any(p in self._tables for p in operands):
+        if not self._computes_tables or not any(p in self._tables for p in operands):
             return None
         try:
             kind = op.infer([self.type(p) for p in operands])
