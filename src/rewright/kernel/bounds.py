@@ -87,7 +87,7 @@ def _bound(b: GraphBuilder, op: Gather, indices: int, sizes: Sequence[Dim]) -> N
 def _between(b: GraphBuilder, numbers: int, most: Dim) -> None:
     """Facts that integers are not negative, and at most a size; so is each number of which one is the larger."""
     node = b.node(numbers)
-    while isinstance(node.op, (Convert, BroadcastInDim, Reshape)):
+    while isinstance(node.op, (Convert, BroadcastInDim | Reshape)):
         node = b.node(node.operands[0])
     for part in node.operands if isinstance(node.op, Maximum) else ():
         last = b.add(BroadcastInDim(b.type(part).shape, ()), size_value(b, most, b.type(part).dtype))

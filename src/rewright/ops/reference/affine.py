@@ -18,7 +18,7 @@ from rewright.ir.dims import Shape, is_nonnegative
 from rewright.ir.operator import Operator
 from rewright.ir.types import DType, TensorType
 from rewright.ops.base import integer_limits
-from rewright.ops.reference import products
+from rewright.ops.reference.groups import merged_axes
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ def _arithmetic(op: Operator, known: Sequence[Affine], kind: TensorType) -> Affi
         scale, other = (first.constant, last) if first.is_uniform else (last.constant, first)
         return Affine(scale * other.constant, tuple(scale * c for c in other.coefficients))
     if isinstance(op, ops.Compare):
-        return _compare(op.direction, _combine(minus, first, last), kind.shape)
+        return _compare(op.direction, _combine(minus, first, last))
     return None
 
 
@@ -99,7 +99,7 @@ def _logic(op: Operator, first: Affine, last: Affine) -> Affine | None:
         return Affine(first.constant & last.constant, first.coefficients)
     if isinstance(op, ops.Or):
         return Affine(first.constant | last.constant, first.coefficients)
-    return _compare(op.direction, _combine(minus, first, last), ()) if isinstance(op, ops.Compare) else None
+    return _compare(op.direction, _combine(minus, first, last)) if isinstance(op, ops.Compare) else None
 
 
 def _combine(function: Callable[[int, int], int], first: Affine, last: Affine) -> Affine:
@@ -113,8 +113,17 @@ def combine(first: Affine, last: Affine, sign: int, less: int) -> Affine:
     return Affine(sign * found.constant - less, tuple(sign * c for c in found.coefficients))
 
 
-def _compare(direction: str, difference: Affine, shape: Shape) -> Affine | None:
-    """A constant where all differences are on one side; of truth values only where they are one."""
+def _compare(direction: str, difference: Affine) -> Affine | None:
+    holds = _decided(direction, difference, ()) if difference.is_uniform else None
+    return None if holds is None else Affine(int(holds), difference.coefficients)
+
+
+def decided(op: ops.Compare, first: Affine, last: Affine, shape: Shape) -> bool | None:
+    """Whether a comparison holds of all elements, or of none; None where it depends on which."""
+    return _decided(op.direction, _combine(minus, first, last), shape)
+
+
+def _decided(direction: str, difference: Affine, shape: Shape) -> bool | None:
     reach = _reach(difference, shape)
     if reach is None:
         return None
@@ -122,7 +131,7 @@ def _compare(direction: str, difference: Affine, shape: Shape) -> Affine | None:
     sure = {"EQ": low == high == 0, "NE": low > 0 or high < 0, "LT": high < 0, "LE": high <= 0, "GT": low > 0}
     never = {"EQ": low > 0 or high < 0, "NE": low == high == 0, "LT": low >= 0, "LE": low > 0, "GT": high <= 0}
     holds, fails = sure.get(direction, low >= 0), never.get(direction, high < 0)
-    return Affine(int(holds), (0,) * len(difference.coefficients)) if holds or fails else None
+    return True if holds else False if fails else None
 
 
 def _reach(form: Affine, shape: Shape) -> tuple[int, int] | None:
@@ -169,7 +178,7 @@ def reshaped(form: Affine, source: Shape, target: Shape) -> Affine | None:
     """The form of the same elements in another shape; None where it has none."""
     if form.is_uniform:
         return Affine(form.constant, (0,) * len(target))
-    groups = products.merged_axes(source, target)
+    groups = merged_axes(source, target)
     if groups is None:
         return _with_ones(form, source, target)
     merged: list[int] = []

@@ -6,14 +6,15 @@ out. The crop is moved in front of what is computed, where it takes the filling 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from rewright import ops
 from rewright.ir.dims import Dim, Shape
 from rewright.ir.graph import Node
 from rewright.ir.types import DType, TensorType
-from rewright.ops.reference import products
-from rewright.ops.reference.affine import Affine, combine, of_node, reshaped
+from rewright.ops.reference.affine import Affine, combine, decided, of_node, reshaped
+from rewright.ops.reference.groups import merged_axes
 
 if TYPE_CHECKING:
     from rewright.ops.reference.simplifying import SimplifyingBuilder
@@ -133,7 +134,7 @@ def _rows(b: SimplifyingBuilder, node: Node, crop: Crop | None) -> tuple[Seen, .
 
 def _own_crop(own: Shape, shape: Shape, crop: Crop) -> Crop | None:
     """What is cropped of a tensor that is read as one of another shape; None where that is not along its axes."""
-    groups = products.merged_axes(own, shape)
+    groups = merged_axes(own, shape)
     if groups is None:
         return None
     found: list[Dim] = [0] * len(own)
@@ -153,7 +154,7 @@ def _stretched(b: SimplifyingBuilder, seen: Seen) -> tuple[Seen, tuple[int, ...]
     """
     position, shape, crop = seen
     node = b.node(position)
-    groups = products.merged_axes(node.type.shape, shape)
+    groups = merged_axes(node.type.shape, shape)
     if not isinstance(node.op, ops.BroadcastInDim) or groups is None:
         return None
     inner, dimensions = b.type(node.operands[0]).shape, node.op.dimensions
@@ -188,8 +189,17 @@ def _made(b: SimplifyingBuilder, seen: Seen, operands: tuple[Seen, ...], made: d
         return b.add(ops.BroadcastInDim(smaller, stretched[1] if stretched else ()), made[operands[0]])
     if isinstance(node.op, ops.Reshape):
         return made[operands[0]]
-    rows = b.add(node.op, *(made[operand] for operand in operands), span=node.span)
+    places = [made[operand] for operand in operands]
+    if isinstance(node.op, ops.Compare) and (holds := _holds(b, node.op, places)) is not None:
+        return b.add(ops.Constant(TensorType(smaller, DType.BOOL), (holds,)))
+    rows = b.add(node.op, *places, span=node.span)
     return b.add(ops.Reshape(smaller), rows)
+
+
+def _holds(b: SimplifyingBuilder, op: ops.Compare, operands: Sequence[int]) -> bool | None:
+    """Whether a comparison of places holds of all that are left, or of none."""
+    first, last = (b.affine(p) for p in operands)
+    return None if first is None or last is None else decided(op, first, last, b.type(operands[0]).shape)
 
 
 def _cropped(b: SimplifyingBuilder, position: int, crop: Crop) -> int:

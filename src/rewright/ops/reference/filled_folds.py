@@ -16,7 +16,7 @@ from rewright import ops
 from rewright.ir.dims import Dim, at_most, is_nonnegative
 from rewright.ops.base import array_dtype, identity_value
 from rewright.ops.elementwise import Elementwise
-from rewright.ops.reference import products
+from rewright.ops.reference.groups import merged_axes
 
 if TYPE_CHECKING:
     from rewright.ops.reference.simplifying import SimplifyingBuilder
@@ -39,7 +39,7 @@ def unfilled(b: SimplifyingBuilder, op: ops.Reduce, operand: int) -> int | None:
     if not isinstance(node.op, ops.Reshape):
         return None
     source = node.operands[0]
-    groups = products.merged_axes(node.type.shape, b.type(source).shape)
+    groups = merged_axes(node.type.shape, b.type(source).shape)
     if groups is None or sum(map(len, groups)) <= len(groups):
         return None
     axes = {n for n, group in enumerate(groups) if group and set(group) <= set(op.dimensions)}
@@ -76,7 +76,7 @@ def top_of_filled(b: SimplifyingBuilder, op: ops.TopK, operand: int) -> int | No
     node = b.node(_outside(b, operand, {}))
     if isinstance(node.op, ops.Reshape):
         source = b.type(node.operands[0]).shape
-        groups = products.merged_axes(node.type.shape, source)
+        groups = merged_axes(node.type.shape, source)
         if groups is None or not node.type.shape or groups[-1] != (len(node.type.shape) - 1,):
             return None
         return b.add(ops.Reshape(op.infer([node.type]).shape), b.add(op, node.operands[0]))

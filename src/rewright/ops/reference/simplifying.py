@@ -23,6 +23,7 @@ from rewright.ops.facts import Facts, in_dtype, of_dtype
 from rewright.ops.reference import affine, collectives, cropping, filled_folds, products
 from rewright.ops.reference import building as rb
 from rewright.ops.reference.affine import Affine
+from rewright.ops.reference.groups import merged_axes
 
 MOST_ELEMENTS = 65_536
 MOST_OF_TABLE = 4096
@@ -379,7 +380,7 @@ def _reduce(b: SimplifyingBuilder, op: ops.Reduce, operands: tuple[int, ...]) ->
     node = b.node(operands[0])
     if not isinstance(node.op, ops.Reshape):
         return None
-    groups = products.merged_axes(b.type(node.operands[0]).shape, node.type.shape)
+    groups = merged_axes(b.type(node.operands[0]).shape, node.type.shape)
     if groups is None or sum(len(group) for group in groups) <= len(groups):
         return None
     folded = tuple(sorted(axis for dimension in op.dimensions for axis in groups[dimension]))
