@@ -26,7 +26,7 @@ from rewright.ops.reference.affine import Affine
 from rewright.ops.reference.groups import merged_axes
 
 MOST_ELEMENTS = 65_536
-MOST_OF_TABLE = 4096
+MOST_OF_TABLE = 32
 
 
 class SimplifyingBuilder(GraphBuilder):
