@@ -373,3 +373,37 @@ def filled(x: Tensor, fill: float = -1e8) -> Tensor:
     out = torch.empty_like(x)
     filled_kernel[(x.shape[0],)](x, out, x.shape[1], fill, triton.next_power_of_2(x.shape[1]))
     return out
+
+
+@triton.jit
+def never_chosen_kernel(x, places, n, BLOCK: tl.constexpr):
+    """As above, with a comparison that is one of real numbers, and holds of none at minus infinity."""
+    row = tl.program_id(0)
+    largest = tl.full((), float("-inf"), tl.float32)
+    place = 0
+    for start in range(0, n, BLOCK):
+        i = start + tl.arange(0, BLOCK)
+        value, own = tl.max(tl.load(x + row * n + i, i < n, other=float("-inf")), axis=0, return_indices=True)
+        if value > largest + 0.0 * largest:
+            largest, place = value, start + own
+    tl.store(places + row, place)
+
+
+def never_chosen(x: Tensor) -> Tensor:
+    places = torch.empty(x.shape[0], dtype=torch.int32)
+    never_chosen_kernel[(x.shape[0],)](x, places, x.shape[1], 16)
+    return places
+
+
+@triton.jit
+def greater_fill_kernel(x, out, n, FILL: tl.constexpr, BLOCK: tl.constexpr):
+    row, place = tl.program_id(0), tl.arange(0, BLOCK)
+    value = tl.load(x + row * n + place, place < n, other=0.0)
+    filled = tl.maximum(tl.where(value > 0, value, FILL), tl.where(value > 1, value, FILL))
+    tl.store(out + row * n + place, filled, place < n)
+
+
+def greater_fill(x: Tensor, fill: float = -1e8) -> Tensor:
+    out = torch.empty_like(x)
+    greater_fill_kernel[(x.shape[0],)](x, out, x.shape[1], fill, triton.next_power_of_2(x.shape[1]))
+    return out

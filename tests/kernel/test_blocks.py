@@ -11,6 +11,8 @@ import torch.nn.functional as F
 
 import rewright as rw
 from rewright.certificates import audit
+from rewright.kernel.constants import with_infinities
+from rewright.ops import TopK
 
 pytest.importorskip("triton")
 
@@ -182,6 +184,14 @@ def test_the_first_largest_element_is_found_tile_by_tile() -> None:
     assert rw.kernel(reference, any_kernel(blocks.chosen_place, mask=False), (x,)).status != "proved"
 
 
+def test_what_is_an_order_of_real_numbers_alone_is_not_read_as_one() -> None:
+    x = normal(4, 70)
+    graph = rw.capture(blocks.never_chosen, (x,), validate=False)
+    rows = [graph.nodes[node.operands[0]].type.shape[-1] for node in graph.nodes if isinstance(node.op, TopK)]
+    assert rows and 70 not in rows, "the row as a whole is what a right search is read as"
+    assert rw.kernel(lambda x: x.argmax(-1).int(), blocks.never_chosen, (x,)).status == "refuted"
+
+
 def test_what_masks_fill_in_stands_for_minus_infinity_and_is_no_result(tmp_path: Path) -> None:
     def reference(x: Tensor) -> Tensor:
         later = torch.arange(x.shape[1]) > torch.arange(x.shape[0])[:, None]
@@ -197,3 +207,5 @@ def test_what_masks_fill_in_stands_for_minus_infinity_and_is_no_result(tmp_path:
 
     found = rw.kernel(lambda x: torch.where(x > 0, x, -torch.inf), blocks.filled, (x,))
     assert found.status != "proved"
+    graphs = [rw.capture(any_kernel(blocks.greater_fill, fill=fill), (x,), validate=False) for fill in (-1e8, -2e8)]
+    assert all(with_infinities(graph) is None for graph in graphs)

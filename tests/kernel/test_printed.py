@@ -52,7 +52,7 @@ def test_an_optimised_program_says_how_its_kernels_are_known() -> None:
     found = fast.prove_kernels(args)
 
     assert found.status == "proved", found.reason
-    assert "plan = kernels: in Triton proved and audited" in fast.explain()
+    assert "plan = kernels: in Triton, with a GPU's first tiles, proved and audited" in fast.explain()
 
 
 def test_kernels_of_graphs_are_not_proved() -> None:

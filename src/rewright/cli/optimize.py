@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 from rich.console import Console
 
+from rewright.cli.commands import STATUS as VERDICTS
 from rewright.cli.programs import Source
 from rewright.cli.progress import Progress
 from rewright.cli.symbols import Symbolic, parse_symbols
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from rewright.optimize.api import Optimized
 
 STATUS = {"proved": 0, "tested": 0, "fallback": 2}
+"""Of a plan, and below of the kernels that are printed for it."""
 
 
 def optimize(
@@ -52,7 +54,7 @@ def optimize(
     """Find fused kernels for a program, and prove them right.
 
     Exit status: 0 kernels were found and proved (or tested, where that is allowed), 2 none were, 3 usage or input
-    error.
+    error. With --prove-kernels also 1 where what is printed is refuted, and 2 where it is unknown.
     """
     from rewright.optimize.api import optimize as run
 
@@ -68,21 +70,26 @@ def optimize(
         )
     if prove_kernels:
         with progress.phase("kernels", "reading what is printed in Triton, running and proving it"):
-            _prove_kernels(found, program, budget)
+            _prove_kernels(found, program)
     files = found.emit(emit) if emit is not None else []
     files += found.package(package) if package is not None else []
     if as_json:
         sys.stdout.write(json.dumps(_document(found, files), indent=2, allow_nan=False) + "\n")
-        return STATUS[found.status]
+        return _status(found)
     console = Console()
     for line in (found.explain() if explain else summary(found)).splitlines():
         console.print(line, soft_wrap=True, highlight=False, markup=False)
     for path in files:
         console.print(f"wrote {path}", soft_wrap=True, highlight=False, markup=False)
-    return STATUS[found.status]
+    return _status(found)
 
 
-def _prove_kernels(found: Optimized, program: str, budget: float) -> None:
+def _status(found: Optimized) -> int:
+    printed = found.trust.kernels
+    return STATUS[found.status] if printed is None or STATUS[found.status] else VERDICTS[printed.status]
+
+
+def _prove_kernels(found: Optimized, program: str) -> None:
     """Prove what is printed for a function of a file; raises RewrightError for graph files."""
     if ":" not in program:
         raise RewrightError(f"--prove-kernels needs module.py:function, and {program} is a graph")
@@ -92,7 +99,7 @@ def _prove_kernels(found: Optimized, program: str, budget: float) -> None:
     from rewright.optimize.running.printed import prove_printed
 
     function, args, kwargs = find_function(program)()
-    found.trust.kernels = prove_printed(function, args, kwargs, plan=found.plan, budget=12 * budget)
+    found.trust.kernels = prove_printed(function, args, kwargs, plan=found.plan)
 
 
 def summary(found: Optimized) -> str:

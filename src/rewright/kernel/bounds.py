@@ -8,7 +8,7 @@ from dataclasses import replace
 from rewright.ir.dims import Dim
 from rewright.ir.graph import Graph, GraphBuilder, Node
 from rewright.ir.types import DType, TensorType
-from rewright.kernel.counting import PREFIX, counts, read_into
+from rewright.kernel.counting import PREFIX, counts, read_into, source_of
 from rewright.ops import (
     BroadcastInDim,
     Concatenate,
@@ -19,10 +19,10 @@ from rewright.ops import (
     Input,
     Maximum,
     Pad,
-    Reshape,
     Select,
     View,
 )
+from rewright.ops.facts import fits, of_dtype
 from rewright.ops.reference import building as rb
 from rewright.ops.reference.size_values import size_value
 
@@ -86,9 +86,10 @@ def _bound(b: GraphBuilder, op: Gather, indices: int, sizes: Sequence[Dim]) -> N
 
 def _between(b: GraphBuilder, numbers: int, most: Dim) -> None:
     """Facts that integers are not negative, and at most a size; so is each number of which one is the larger."""
-    node = b.node(numbers)
-    while isinstance(node.op, (Convert, BroadcastInDim | Reshape)):
-        node = b.node(node.operands[0])
+    graph = b.build()
+    node = graph.nodes[source_of(graph, numbers)]
+    while isinstance(node.op, Convert) and fits(of_dtype(graph.nodes[node.operands[0]].type.dtype), node.op.dtype):
+        node = graph.nodes[source_of(graph, node.operands[0])]
     for part in node.operands if isinstance(node.op, Maximum) else ():
         last = b.add(BroadcastInDim(b.type(part).shape, ()), size_value(b, most, b.type(part).dtype))
         b.output(f"{PREFIX}{len(b.build().outputs)}", rb.compare(b, "GE", last, part))

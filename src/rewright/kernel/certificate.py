@@ -38,7 +38,7 @@ _HEADER = Header("rewright.kernel", 1, ("reference", "kernel", "parts", "assumpt
 Variant = Literal["as they are", "with look-ups", "written out", "with infinities"]
 """The programs that are compared: with look-ups as outputs, with short folds of the reference written out, or with
 minus infinity where masks fill in large negative numbers."""
-FILLED = "the numbers below -1e6 that masks fill in stand for minus infinity"
+_FILLED = "the numbers below -1e6 that masks fill in stand for minus infinity"
 
 
 @dataclass(frozen=True)
@@ -95,6 +95,11 @@ def programs_of(variant: Variant, outputs: tuple[str, ...], left: Graph, right: 
     return None if short is None else (short, right)
 
 
+def said_of(variant: Variant) -> tuple[str, ...]:
+    """What is taken for granted where other programs are compared than those that were given."""
+    return (_FILLED,) if variant == "with infinities" else ()
+
+
 def _restricted(graph: Graph, outputs: tuple[str, ...]) -> Graph:
     if tuple(graph.outputs) == outputs:
         return graph
@@ -118,14 +123,13 @@ def is_condition(condition: Graph, left: Graph) -> bool:
 
 def _taken(part: Part, left: Graph, right: Graph, condition: Graph | None) -> tuple[str, ...]:
     """What a part takes for granted, in words; raises Refused for one that is about no programs."""
-    filled = (FILLED,) if part.variant == "with infinities" else ()
     if isinstance(part.proof, EquivalenceCertificate):
-        return (*filled, *part.proof.taken, *part.proof.assumptions)
+        return (*said_of(part.variant), *part.proof.taken, *part.proof.assumptions)
     sides = programs_of(part.variant, part.outputs, left, right)
     found = None if sides is None else claim_of(part.proof, *sides, condition)
     if sides is None or found is None:
         raise Refused(f"there are no such programs as for the outputs {', '.join(part.outputs)}")
-    return (*filled, *premises_of(*sides), *found[1])
+    return (*said_of(part.variant), *premises_of(*sides), *found[1])
 
 
 def audit(certificate: KernelCertificate, left: Graph, right: Graph, store: Store | None = None) -> int:

@@ -11,7 +11,7 @@ from rewright.equiv import Equivalence, equiv
 from rewright.equiv.certificate import EquivalenceCertificate
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
-from rewright.kernel.certificate import FILLED, KernelCertificate, Part, Variant, certificate_of, in_words, programs_of
+from rewright.kernel.certificate import KernelCertificate, Part, Variant, certificate_of, in_words, programs_of, said_of
 from rewright.kernel.forms import Way, claims, premises_of
 from rewright.refine.alarm import PREFIX
 from rewright.refine.verdict import Evidence, OutputRelation
@@ -121,8 +121,7 @@ class _Search:
         again = equiv(*sides, budget=seconds, explain=False)
         if again.status != "proved" or again.certify is None:
             return None
-        filled = (FILLED,) if variant == "with infinities" else ()
-        return _Found(outputs, variant, again.certify, (*filled, *again.assumptions))
+        return _Found(outputs, variant, again.certify, (*said_of(variant), *again.assumptions))
 
     def by_normal_form(self, outputs: tuple[str, ...], variant: Variant) -> _Found | None:
         """Some outputs that have one normal form in both programs, under the conditions of some claim."""
@@ -140,8 +139,7 @@ class _Search:
             except RewrightError:
                 continue
             try:
-                filled = (FILLED,) if variant == "with infinities" else ()
-                return _Found(outputs, variant, way, (*filled, *premises_of(*sides), *texts))
+                return _Found(outputs, variant, way, (*said_of(variant), *premises_of(*sides), *texts))
             except RewrightError as error:
                 self.violated.append(str(error))
         return None

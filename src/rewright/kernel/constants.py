@@ -11,7 +11,7 @@ import numpy as np
 
 from rewright.ir.graph import Graph, GraphBuilder, Node
 from rewright.ir.rebuilding import rebuild
-from rewright.ops import Constant, Divide, DType, Exponential, Maximum, Pad, Reduce, Select, TopK, splat
+from rewright.ops import Constant, Divide, DType, Exponential, Pad, Select, splat
 from rewright.ops.reference import building as rb
 
 _DIGITS = {DType.F32: 6, DType.F64: 12}
@@ -39,7 +39,7 @@ def _rounded(op: Constant) -> Constant:
 def with_infinities(graph: Graph) -> Graph | None:
     """The graph with minus infinity in place of large negative numbers that masks fill in.
 
-    None where it has none, and where an output may be such a number: only exponentials and maxima take it away.
+    None where it has none, and where an output may be such a number: only exponentials take it away.
     """
     is_other = False
 
@@ -56,14 +56,12 @@ def with_infinities(graph: Graph) -> Graph | None:
 
 
 def _shows_infinity(graph: Graph) -> bool:
-    """Whether a filling of minus infinity reaches an output other than by an exponential or a maximum."""
+    """Whether a filling of minus infinity reaches an output other than by an exponential."""
     reached: set[int] = set()
     for position, node in enumerate(graph.nodes):
-        is_maximum = isinstance(node.op, Maximum) or (isinstance(node.op, Reduce) and node.op.kind == "maximum")
-        if is_maximum or isinstance(node.op, (Exponential, TopK)):
-            continue
         filled = node.operands[1:] if isinstance(node.op, (Select, Pad)) else ()
-        if reached & set(node.operands) or any(splat(graph.nodes[p].op) == -math.inf for p in filled):
+        is_filled = any(splat(graph.nodes[p].op) == -math.inf for p in filled)
+        if not isinstance(node.op, Exponential) and (is_filled or reached & set(node.operands)):
             reached.add(position)
     return bool(reached & set(graph.outputs.values()))
 

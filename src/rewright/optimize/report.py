@@ -62,7 +62,7 @@ def _kernel_evidence(found: Optimized) -> str:
     """How the step from the plan to what is printed is known to be right."""
     verdict = found.trust.kernels
     if verdict is not None:
-        return f"in Triton {verdict}"
+        return f"in Triton, with a GPU's first tiles, {verdict}"
     if found.printed is not None and found.printed.target == "cuda":
         return "tested; prove_kernels() proves what is printed in Triton"
     return "tested; they are printed from the same statements as those in Triton, which can be proved"

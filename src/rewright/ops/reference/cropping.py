@@ -49,19 +49,18 @@ def filled_behind(b: SimplifyingBuilder, choice: Node, shape: Shape) -> int | No
     value = b.uniform(other)
     if not isinstance(choice.op, ops.Select) or value is None:
         return None
-    crop: list[Dim] = [0] * len(shape)
+    less = [0] * len(shape)
     for part in _all_of(b, condition):
         found = _prefix(b, part, shape)
         if found is None:
             return None
-        axis, length = found
-        crop[axis] = min(crop[axis], length - shape[axis])  # pyright: ignore[reportArgumentType, reportCallIssue]
-    rows = crop_before(b, kept, tuple(crop), shape) if any(crop) else None
+        less[found[0]] = min(less[found[0]], found[1])
+    rows = crop_before(b, kept, tuple(less), shape) if any(less) else None
     if rows is None:
         return None
     none = (0,) * len(shape)
     fill = b.add(ops.Constant(TensorType((), choice.type.dtype), (value,)))
-    return b.add(ops.Pad(none, tuple(-less for less in crop), none), rows, fill)
+    return b.add(ops.Pad(none, tuple(-size for size in less), none), rows, fill)
 
 
 def _all_of(b: SimplifyingBuilder, condition: int) -> tuple[int, ...]:
@@ -70,7 +69,7 @@ def _all_of(b: SimplifyingBuilder, condition: int) -> tuple[int, ...]:
 
 
 def _prefix(b: SimplifyingBuilder, condition: int, shape: Shape) -> tuple[int, int] | None:
-    """The axis of numbers along which a condition holds of the first places alone, and of how many."""
+    """The axis along which a condition holds of the first places alone, and less how many places these are."""
     node, broadcast = b.node(condition), None
     if isinstance(node.op, ops.BroadcastInDim):
         broadcast, node = node, b.node(node.operands[0])
@@ -88,7 +87,7 @@ def _prefix(b: SimplifyingBuilder, condition: int, shape: Shape) -> tuple[int, i
     if form is None or len(moving) != 1 or form.coefficients[moving[0]] > 0:
         return None
     length, size = max(form.constant // -form.coefficients[moving[0]] + 1, 0), shape[moving[0]]
-    return (moving[0], min(length, size)) if isinstance(size, int) else None
+    return (moving[0], min(length - size, 0)) if isinstance(size, int) else None
 
 
 _SIGNS = {"GE": (1, 0), "GT": (1, 1), "LE": (-1, 0), "LT": (-1, 1)}

@@ -27,6 +27,7 @@ from rewright.ops.reference.groups import merged_axes
 
 MOST_ELEMENTS = 65_536
 MOST_OF_TABLE = 32
+"""Tables of more elements that are computed stay what they are computed from, which proofs understand better."""
 
 
 class SimplifyingBuilder(GraphBuilder):
@@ -100,7 +101,8 @@ class SimplifyingBuilder(GraphBuilder):
         values = self.computed(op, operands)
         if values is None or values.size > MOST_OF_TABLE:
             return None
-        return self.add(ops.Constant(kind, tuple(values.reshape(-1).tolist())))
+        numbers = values.reshape(-1).tolist()
+        return self.add(ops.Constant(kind, tuple(numbers[:1] if len(set(numbers)) == 1 else numbers)))
 
     def add_plain(self, op: Operator, *operands: int, span: SourceSpan | None = None) -> int:
         """Append a node without rewriting it; equal constants, index arithmetic and layout are still shared.

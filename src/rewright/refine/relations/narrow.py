@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from rewright import ops
 from rewright.analysis.moving import moved_operands
 from rewright.interp.counting import ValueClasses
+from rewright.ir.errors import Refused
 from rewright.ir.graph import Graph, GraphBuilder, Node
 from rewright.ir.placement import RankProgram
 from rewright.ir.rebuilding import kept_places
@@ -47,7 +48,7 @@ class Restated:
 
 
 def narrow_question(question: Question, held: Collection[str]) -> Restated | None:
-    """The question where numbers are in range; None where that decides nothing.
+    """The question where numbers are in range; None where that decides nothing, or rests on what no input meets.
 
     ``held`` are the inputs of which ranks have numbers that the sequential program has, and no addends of these.
     """
@@ -56,7 +57,10 @@ def narrow_question(question: Question, held: Collection[str]) -> Restated | Non
         return None
     first, *ranks = graphs_of(drafts)
     program = replace(question.program, graphs=tuple(ranks))
-    assumptions = (*question.assumptions, *_assumptions(drafts))
+    try:
+        assumptions = (*question.assumptions, *_assumptions(drafts))
+    except Refused:
+        return None
     return Restated(Question(first, program, tuple(dict.fromkeys(assumptions))), drafts)
 
 

@@ -23,6 +23,8 @@ from rewright.terms.normal.prove import prove
 if TYPE_CHECKING:
     from rewright.frontends.triton.meaning.reader import Reader
 
+Kind = Literal["maximum", "minimum"]
+
 
 def first_place(reader: Reader, op: Operation, values: tuple[Value, ...]) -> tuple[Value, Value]:
     """The largest or least element along an axis with its place, the first one among equals.
@@ -36,7 +38,8 @@ def first_place(reader: Reader, op: Operation, values: tuple[Value, ...]) -> tup
     writer, data = reader.writer, reader.writer.data(values[0])
     shape = (*data.shape[:axis], *data.shape[axis + 1 :])
     found = Data(rb.reduce(writer.b, kind, data.position, [len(data.axes) + axis]), data.axes, shape)
-    return found, Data(_place(reader, data, axis, kind), data.axes, shape)
+    place = place_along(writer.b, kind, data.position, len(data.axes) + axis)
+    return found, Data(rb.convert(writer.b, place, DType.I32), data.axes, shape)
 
 
 def _counts(value: Value, axis: int) -> bool:
@@ -44,26 +47,24 @@ def _counts(value: Value, axis: int) -> bool:
     return isinstance(value, Whole) and value.index == variable(lane(axis))
 
 
-def _place(reader: Reader, data: Data, axis: int, kind: Literal["maximum", "minimum"]) -> int:
-    b, place = reader.writer.b, len(data.axes) + axis
-    position = data.position
-    rank = b.type(position).rank
+def place_along(b: GraphBuilder, kind: Kind, position: int, axis: int) -> int:
+    """Where the first largest or least element along an axis is, as 64-bit integers."""
     if kind == "minimum":
         position = b.add(ops.Negate() if b.type(position).dtype.is_float else ops.Not(), position)
-    moved = rb.swap(b, position, place, rank - 1)
-    first = rb.swap(b, b.add(ops.TopK(1, "indices"), moved), place, rank - 1)
+    last = b.type(position).rank - 1
+    moved = rb.swap(b, position, axis, last)
+    first = rb.swap(b, b.add(ops.TopK(1, "indices"), moved), axis, last)
     sizes = b.type(first).shape
-    return rb.convert(b, rb.reshape(b, first, (*sizes[:place], *sizes[place + 1 :])), DType.I32)
+    return rb.reshape(b, first, (*sizes[:axis], *sizes[axis + 1 :]))
 
 
-_Kind = Literal["maximum", "minimum"]
-_KINDS: tuple[tuple[_Kind, Direction, Operator], ...] = (
+_KINDS: tuple[tuple[Kind, Direction, Operator], ...] = (
     ("maximum", "GT", ops.Maximum()),
     ("minimum", "LT", ops.Minimum()),
 )
 
 
-def _kind(reader: Reader, op: Operation) -> _Kind | None:
+def _kind(reader: Reader, op: Operation) -> Kind | None:
     """Whether a combiner is proved to keep the larger of two values, or the lesser, and of equal ones the first."""
     if len(op.regions[0].arguments) != 4:
         return None

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from rewright import ops
 from rewright.frontends.triton.meaning.folds.copies import Copied, dependents
+from rewright.frontends.triton.meaning.folds.firsts import Kind, place_along
 from rewright.frontends.triton.meaning.values import Data
+from rewright.ir.dims import Dim, at_most
 from rewright.ir.errors import RewrightError
-from rewright.ir.graph import Graph, GraphBuilder
+from rewright.ir.graph import Graph, GraphBuilder, Node
+from rewright.ops.base import integer_limits
 from rewright.ops.functions.record import Direction
 from rewright.ops.reference import building as rb
 from rewright.terms.claim import Claim
@@ -19,7 +22,6 @@ from rewright.terms.normal.prove import prove
 if TYPE_CHECKING:
     from rewright.frontends.triton.meaning.writer import Writer
 
-Kind = Literal["maximum", "minimum"]
 _SECONDS = 5.0
 
 
@@ -48,7 +50,9 @@ def _kind(graph: Graph, unknown: Mapping[int, int], ends: Mapping[int, int], val
     own = unknown[value], unknown[place]
     if other is None or behind is None or graph.ancestors([other, behind]) & set(unknown.values()):
         return None
-    if not graph.nodes[own[1]].type.dtype.is_integer:
+    if not graph.nodes[own[1]].type.dtype.is_integer or not all(
+        _compares(graph, graph.nodes[ends[number]], {own[0], other}) for number in (value, place)
+    ):
         return None
     moving = dependents(graph, own[0]) | dependents(graph, own[1])
     names = dict(zip((*own, other, behind), ("value", "place", "other", "behind"), strict=True))
@@ -71,6 +75,14 @@ def _kind(graph: Graph, unknown: Mapping[int, int], ends: Mapping[int, int], val
         except RewrightError:
             return None
     return None
+
+
+def _compares(graph: Graph, end: Node, both: set[int]) -> bool:
+    """Whether a choice asks for the order of two values as they are, so that it is right at infinities too."""
+    if not isinstance(end.op, ops.Select):
+        return True  # it is their maximum
+    test = graph.nodes[end.operands[0]]
+    return isinstance(test.op, ops.Compare) and set(test.operands) == both
 
 
 def offered(graph: Graph, end: int, own: int) -> int | None:
@@ -96,23 +108,12 @@ def of_iterations(
         top, found = row
     else:
         top = writer.fold(kind, values, axis)
-        number = _first(writer.b, kind, values.position, values.axes.index(axis))
+        number = place_along(writer.b, kind, values.position, values.axes.index(axis))
         found = _at(writer, places, axis, Data(number, top.axes, top.shape))
     compare = ops.Compare("GE" if kind == "maximum" else "LE")
     kept = writer.apply(compare, start[0], top)
     joined = ops.Maximum() if kind == "maximum" else ops.Minimum()
     return writer.apply(joined, start[0], top), writer.select(kept, start[1], found)
-
-
-def _first(b: GraphBuilder, kind: Kind, position: int, axis: int) -> int:
-    """Where the first extremum along an axis is."""
-    if kind == "minimum":
-        position = b.add(ops.Negate() if b.type(position).dtype.is_float else ops.Not(), position)
-    last = b.type(position).rank - 1
-    moved = rb.swap(b, position, axis, last)
-    first = rb.swap(b, b.add(ops.TopK(1, "indices"), moved), axis, last)
-    sizes = b.type(first).shape
-    return rb.reshape(b, first, (*sizes[:axis], *sizes[axis + 1 :]))
 
 
 def _in_row(writer: Writer, kind: Kind, values: Data, places: Data, axis: str) -> tuple[Data, Data] | None:
@@ -126,24 +127,28 @@ def _in_row(writer: Writer, kind: Kind, values: Data, places: Data, axis: str) -
         return None
     width = b.type(tile).shape[-1]
     for inner, start in (total.operands, total.operands[::-1]):
-        ramp = _ramp(b, start, along)
-        if ramp is None or ramp[0] != width or _placed(b, kind, inner) != tile:
+        form = b.affine(start)
+        steps = tuple(width if a == along else 0 for a in range(rank - 1))
+        if form is None or form.coefficients != steps or _placed(b, kind, inner, width) != tile:
             continue
         axes = (*(a for a in range(rank - 1) if a != along), along, rank - 1)
         rows = b.add(ops.Transpose(axes), tile)
         sizes = b.type(rows).shape
         row = b.add(ops.Reshape((*sizes[:-2], sizes[-2] * sizes[-1])), rows)
-        place = rb.convert(b, _first(b, kind, row, rank - 2), b.type(inner).dtype)
+        place = rb.convert(b, place_along(b, kind, row, rank - 2), b.type(inner).dtype)
         left, shape = tuple(a for a in values.axes if a != axis), values.shape
         top = rb.reduce(b, kind, row, [rank - 2])
-        return Data(top, left, shape), Data(rb.shift_by(b, place, ramp[1]), left, shape)
+        return Data(top, left, shape), Data(rb.shift_by(b, place, form.constant), left, shape)
     return None
 
 
-def _placed(b: GraphBuilder, kind: Kind, position: int) -> int | None:
-    """The rows of which a node has the places of the first extrema."""
+def _placed(b: GraphBuilder, kind: Kind, position: int, width: Dim) -> int | None:
+    """The rows of which a node has the places of the first extrema, in types that hold them."""
     node = b.node(position)
     while isinstance(node.op, (ops.Convert, ops.Reshape)):
+        holds = node.type.dtype.is_integer and at_most(width, integer_limits(node.type.dtype)[1]) is True
+        if not holds:
+            return None
         node = b.node(node.operands[0])
     if node.op != ops.TopK(1, "indices"):
         return None
@@ -151,25 +156,6 @@ def _placed(b: GraphBuilder, kind: Kind, position: int) -> int | None:
     if kind == "maximum":
         return rows
     return b.node(rows).operands[0] if isinstance(b.node(rows).op, (ops.Negate, ops.Not)) else None
-
-
-def _ramp(b: GraphBuilder, position: int, axis: int) -> tuple[int, int] | None:
-    """The step and the start of integers that rise along an axis, and along no other."""
-    node = b.node(position)
-    if isinstance(node.op, ops.Iota):
-        return (1, 0) if node.op.dimension == axis else None
-    if isinstance(node.op, ops.BroadcastInDim):
-        return _ramp(b, node.operands[0], node.op.dimensions.index(axis)) if axis in node.op.dimensions else None
-    if isinstance(node.op, ops.Convert) and node.type.dtype.is_integer:
-        return _ramp(b, node.operands[0], axis)
-    if not isinstance(node.op, (ops.Add, ops.Multiply)):
-        return None
-    for one, other in (node.operands, node.operands[::-1]):
-        number, inner = ops.splat(b.node(other).op), _ramp(b, one, axis)
-        if isinstance(number, int) and inner is not None:
-            step, start = inner
-            return (step * number, start * number) if isinstance(node.op, ops.Multiply) else (step, start + number)
-    return None
 
 
 def _at(writer: Writer, places: Data, axis: str, number: Data) -> Data:
