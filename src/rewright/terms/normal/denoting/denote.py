@@ -451,9 +451,10 @@ class _Reader:
         number = place.constant() if isinstance(place, Polynomial) else None
         if isinstance(number, int) and 0 <= number < len(values):
             return fixed(values[number])
-        if not isinstance(place, Polynomial) or (len(values) > _MOST_CASES and not all(map(math.isfinite, values))):
+        is_long = len(values) > _MOST_CASES[all(type(value) is int for value in values)]
+        if not isinstance(place, Polynomial) or (is_long and not all(map(math.isfinite, values))):
             raise TooHard(f"one of {len(values)} constants at a symbolic index")
-        if len(values) > _MOST_CASES:
+        if is_long:
             return self.denoter.opaque(_name(values), (place,), all(value == int(value) for value in values))
 
         def from_entry(entry: int) -> Value:
@@ -478,11 +479,11 @@ class _Reader:
                 return yes()
             rest = scalars.AllOf(condition.conditions[1:])
             return self._when(condition.conditions[0], at, lambda: self._when(rest, at, yes, no), no)
-        make = at_least_zero if isinstance(condition, scalars.AtLeastZero) else is_zero
 
         def leaf(one: Value) -> Value:
             if not isinstance(one, Polynomial):
                 raise TooHard(f"a condition on {one}")
+            make = at_least_zero if isinstance(condition, scalars.AtLeastZero) else is_zero
             return branch(self.context, make(one), yes, no)
 
         return each(self.context, leaf, self._index(condition.index, at))
@@ -500,13 +501,12 @@ class _Reader:
             return at[atom]
         if isinstance(atom, places.Element):
             return self.scalar(atom.value, at)
-        divisor = self.denoter.sizes(atom.divisor)
         function = floor_quotient if isinstance(atom, places.Quotient) else floor_remainder
 
         def leaf(one: Value) -> Value:
             if not isinstance(one, Polynomial):
                 raise TooHard(f"a quotient of {one}")
-            return function(self.context, one, divisor)
+            return function(self.context, one, self.denoter.sizes(atom.divisor))
 
         return each(self.context, leaf, self._index(atom.numerator, at))
 
@@ -541,8 +541,8 @@ class _Reader:
         return DType.BOOL if isinstance(constant, bool) else DType.F64 if isinstance(constant, float) else DType.I64
 
 
-_MOST_CASES = 64
-"""Longer tables are uninterpreted functions: two are equal where all of their elements are."""
+_MOST_CASES = 16, 64
+"""Longer tables, of others and of whole numbers, are uninterpreted functions: equal where all their elements are."""
 
 
 def _name(values: Sequence[float | int | bool]) -> str:
