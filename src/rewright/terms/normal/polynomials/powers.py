@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from fractions import Fraction
 
 from rewright.terms.normal.polynomials.atoms import (
     ONE,
     ZERO,
+    Atom,
     Base,
     Curve,
     Exponential,
@@ -17,10 +19,12 @@ from rewright.terms.normal.polynomials.atoms import (
     content,
     integer_power,
     polynomial,
+    sorted_monomial,
     whole,
 )
 from rewright.terms.normal.polynomials.factors import prime_powers
 
+_MOST_STEPS = 16
 LOG = Curve(grows=True, parity="none", at_zero=None, root=1.0)
 
 
@@ -87,15 +91,46 @@ def constant_power(value: Number, exponent: Number) -> Polynomial:
 
 
 def exponential(value: Polynomial) -> Polynomial:
-    """``exp(log x)`` is x, and sums become products."""
+    """``exp(log x)`` is x, and sums become products; ``z / (z + 1)`` is taken as ``1 - 1 / (z + 1)``."""
     result = ONE
-    for monomial, coefficient in value.terms.items():
+    for monomial, coefficient in _divided(value).terms.items():
         inner = _logarithm_of(monomial)
         if inner is not None:
             result = result * power(inner, coefficient)
         else:
             result = result * Polynomial({((Exponential(Polynomial({monomial: 1})), coefficient),): 1})
     return result
+
+
+def _divided(value: Polynomial) -> Polynomial:
+    """A value in which no addend has the leading one of a sum that it is divided by; a few steps of it at most."""
+    for _ in range(_MOST_STEPS):
+        step = next(filter(None, map(_remainder, value.terms)), None)
+        if step is None:
+            break
+        monomial, instead = step
+        value = value + (instead - Polynomial({monomial: 1})) * value.terms[monomial]
+    return value
+
+
+def _remainder(monomial: Monomial) -> tuple[Monomial, Polynomial] | None:
+    """``m * r / p`` with ``p = c * m + q`` as ``r / c - r * q / (c * p)``; None where there is no such quotient."""
+    factors = dict(monomial)
+    for base in (a for a, e in monomial if isinstance(a, Base) and e == -1):
+        leading = max(base.value.terms, key=lambda m: (sum(e for _, e in m), [a.key for a, _ in m]))
+        if not leading or any(e <= 0 or factors.get(a, 0) < e for a, e in leading):
+            continue
+        own = base.value.terms[leading]
+        rest = Polynomial({sorted_monomial((a, e) for a, e in _less(factors, leading) if a != base): 1})
+        others = base.value - Polynomial({leading: own})
+        return monomial, (rest - rest * others * Polynomial({((base, -1),): 1})) * whole(1 / Fraction(own))
+    return None
+
+
+def _less(factors: Mapping[Atom, Number], leading: Monomial) -> Iterator[tuple[Atom, Number]]:
+    """What is left of factors that are divided by others."""
+    by = dict(leading)
+    return ((a, whole(e - by.get(a, 0))) for a, e in factors.items() if e != by.get(a, 0))
 
 
 def logarithm(value: Polynomial) -> Polynomial:
