@@ -100,6 +100,24 @@ def unseen() -> Iterator[str]:
         yield from _apart(unified.rows(), f"unified_attention ({name})")
 
 
+def far_below() -> Iterator[str]:
+    """Unified attention takes scores from zero, behind a tile of which a query sees nothing, so small ones are lost."""
+    from bench.kernel.vllm.attention import unified
+
+    vllm("v1.attention.ops.triton_unified_attention")  # before what is interpreted
+    starts, lengths, pages = (0, 15), (40,), torch.tensor([[3, 1, 7, 8]], dtype=torch.int32)
+    keys, values = torch.full((12, 16, 2, 16), 1.0), normal(12, 16, 2, 16)
+    for size in (-1.0, -24.0, -30.0):
+        given = (torch.full((15, 4, 16), size), keys, values, pages, starts, lengths)
+        expected = unified.attention(*given, window=7)
+        with interpreted(zeros=True):
+            found = unified.kernel(*given, window=7)
+        wrong = sum(not torch.allclose(a, b, atol=1e-2) for a, b in zip(found, expected, strict=True))
+        none = int(found.isnan().flatten(1).any(-1).sum())
+        count = f"{wrong} of 15 queries are wrong, {none} no numbers"
+        yield f"unified_attention (window 7), scores of {size * 4:.0f}: {count}"
+
+
 def a_step_less() -> Iterator[str]:
     """Lightning attention gives what lies before a block one decay too few."""
     from bench.kernel.vllm.recurrent import lightning
@@ -160,6 +178,7 @@ def main() -> int:
         outside,
         unmasked,
         unseen,
+        far_below,
         a_step_less,
         a_channel_further,
         behind,

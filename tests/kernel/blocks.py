@@ -407,3 +407,26 @@ def greater_fill(x: Tensor, fill: float = -1e8) -> Tensor:
     out = torch.empty_like(x)
     greater_fill_kernel[(x.shape[0],)](x, out, x.shape[1], fill, triton.next_power_of_2(x.shape[1]))
     return out
+
+
+@triton.jit
+def windowed_kernel(x, out, n, WIDTH: tl.constexpr, CAP: tl.constexpr, TILE: tl.constexpr):
+    """The logarithm of a sum of exponentials over the last places of a row, in tiles from the first that has one."""
+    row = tl.program_id(0)
+    largest = tl.full((), float("-inf"), tl.float32)
+    total = tl.full((), 0.0, tl.float32)
+    for tile in range(tl.maximum(0, (row - WIDTH + 1) // TILE), row // TILE + 1):
+        place = tile * TILE + tl.arange(0, TILE)
+        value = tl.load(x + row * n + place, place < n, other=0.0)
+        value = CAP - 2 * CAP / (tl.exp(2 * value / CAP) + 1)
+        value = tl.where((place <= row) & (row - place < WIDTH), value, float("-inf"))
+        new = tl.maximum(largest, tl.max(value, axis=0))
+        total = total * tl.exp(largest - new) + tl.sum(tl.exp(value - new), axis=0)
+        largest = new
+    tl.store(out + row, largest + tl.log(total))
+
+
+def windowed(x: Tensor, width: int = 6, cap: float = 5.0) -> Tensor:
+    out = torch.empty(x.shape[0])
+    windowed_kernel[(x.shape[0],)](x, out, x.shape[1], width, cap, 8)
+    return out

@@ -209,3 +209,16 @@ def test_what_masks_fill_in_stands_for_minus_infinity_and_is_no_result(tmp_path:
     assert found.status != "proved"
     graphs = [rw.capture(any_kernel(blocks.greater_fill, fill=fill), (x,), validate=False) for fill in (-1e8, -2e8)]
     assert all(with_infinities(graph) is None for graph in graphs)
+
+
+def test_windows_of_capped_scores_start_in_their_first_tile() -> None:
+    def reference(x: Tensor) -> Tensor:
+        place, row = torch.arange(x.shape[1]), torch.arange(x.shape[0])[:, None]
+        seen = (place <= row) & (row - place < 6)
+        return torch.logsumexp(torch.where(seen, 5 * torch.tanh(x / 5), -torch.inf), -1)
+
+    x = normal(12, 12)
+    found = rw.kernel(reference, blocks.windowed, (x,))
+    assert found.status == "proved", found.reason
+    assert rw.kernel(reference, any_kernel(blocks.windowed, width=7), (x,)).status == "refuted"
+    assert rw.kernel(reference, any_kernel(blocks.windowed, cap=4.0), (x,)).status == "refuted"

@@ -28,36 +28,36 @@ def rows() -> Iterator[Row]:
     for name, option in options.items():
         yield Row(
             f"unified_attention ({name})",
-            lambda q, k, v, pages, o=option: _attention(q, k, v, pages, STARTS, LENGTHS, **o),
-            lambda q, k, v, pages, o=option: _unified(q, k, v, pages, STARTS, LENGTHS, **o),
+            lambda q, k, v, pages, o=option: attention(q, k, v, pages, STARTS, LENGTHS, **o),
+            lambda q, k, v, pages, o=option: kernel(q, k, v, pages, STARTS, LENGTHS, **o),
             given,
         )
     yield Row(
         "unified_attention (sinks)",
-        lambda q, k, v, pages, sinks: _attention(q, k, v, pages, STARTS, LENGTHS, sinks=sinks),
-        lambda q, k, v, pages, sinks: _unified(q, k, v, pages, STARTS, LENGTHS, sinks=sinks),
+        lambda q, k, v, pages, sinks: attention(q, k, v, pages, STARTS, LENGTHS, sinks=sinks),
+        lambda q, k, v, pages, sinks: kernel(q, k, v, pages, STARTS, LENGTHS, sinks=sinks),
         (*given, normal(4)),
     )
     yield Row(
         "unified_attention (ALiBi)",
-        lambda q, k, v, pages, slopes: _attention(q, k, v, pages, STARTS, LENGTHS, slopes=slopes),
-        lambda q, k, v, pages, slopes: _unified(q, k, v, pages, STARTS, LENGTHS, alibi_slopes=slopes),
+        lambda q, k, v, pages, slopes: attention(q, k, v, pages, STARTS, LENGTHS, slopes=slopes),
+        lambda q, k, v, pages, slopes: kernel(q, k, v, pages, STARTS, LENGTHS, alibi_slopes=slopes),
         (*given, normal(4)),
     )
     yield Row(
         "unified_attention (causal, one sequence)",
-        lambda q, k, v, pages: _attention(q, k, v, pages, (0, 15), (40,)),
-        lambda q, k, v, pages: _unified(q, k, v, pages, (0, 15), (40,)),
+        lambda q, k, v, pages: attention(q, k, v, pages, (0, 15), (40,)),
+        lambda q, k, v, pages: kernel(q, k, v, pages, (0, 15), (40,)),
         (*given[:3], _pages()[:1].contiguous()),
     )
     ranges = ((2, 30), (8, 12))
     for clamp in (False, True):
         yield Row(
             f"unified_attention (window, images see all of themselves{' in the window' if clamp else ''})",
-            lambda q, k, v, pages, c=clamp: _attention(
+            lambda q, k, v, pages, c=clamp: attention(
                 q, k, v, pages, (0, 15), (40,), window=7, ranges=ranges, clamp=c
             ),
-            lambda q, k, v, pages, c=clamp: _unified(
+            lambda q, k, v, pages, c=clamp: kernel(
                 q, k, v, pages, (0, 15), (40,), window=7, mm_prefix_range=torch.tensor([ranges], dtype=torch.int32),
                 mm_prefix_clamp_sliding_window=c,
             ),
@@ -67,14 +67,14 @@ def rows() -> Iterator[Row]:
     for name, option in (("causal", {}), ("window", {"window": 7}), ("soft-cap", {"cap": 5.0})):
         yield Row(
             f"unified_attention (segments, {name})",
-            lambda q, k, v, pages, o=option: _attention(q, k, v, pages, (0, 1, 2, 3), LENGTHS, **o),
-            lambda q, k, v, pages, o=option: _unified(q, k, v, pages, (0, 1, 2, 3), LENGTHS, segments=2, **o),
+            lambda q, k, v, pages, o=option: attention(q, k, v, pages, (0, 1, 2, 3), LENGTHS, **o),
+            lambda q, k, v, pages, o=option: kernel(q, k, v, pages, (0, 1, 2, 3), LENGTHS, segments=2, **o),
             decode,
         )
     yield Row(
         "unified_attention (segments, sinks)",
-        lambda q, k, v, pages, sinks: _attention(q, k, v, pages, (0, 1, 2, 3), LENGTHS, sinks=sinks),
-        lambda q, k, v, pages, sinks: _unified(q, k, v, pages, (0, 1, 2, 3), LENGTHS, segments=2, sinks=sinks),
+        lambda q, k, v, pages, sinks: attention(q, k, v, pages, (0, 1, 2, 3), LENGTHS, sinks=sinks),
+        lambda q, k, v, pages, sinks: kernel(q, k, v, pages, (0, 1, 2, 3), LENGTHS, segments=2, sinks=sinks),
         (*decode, normal(4)),
     )
 
@@ -83,7 +83,7 @@ def _pages() -> Tensor:
     return torch.tensor([[3, 1, 7, 8], [0, 2, 11, 6], [9, 4, 5, 10]], dtype=torch.int32)
 
 
-def _attention(
+def attention(
     q: Tensor,
     k: Tensor,
     v: Tensor,
@@ -129,7 +129,7 @@ def _attention(
     return torch.cat(found)
 
 
-def _unified(
+def kernel(
     q: Tensor,
     k: Tensor,
     v: Tensor,

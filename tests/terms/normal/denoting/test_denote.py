@@ -47,3 +47,9 @@ def test_long_tables_are_functions_that_their_elements_tell_apart() -> None:
     assert read(long) == read(list(long))
     assert read(long) != read([*long[:-1], 0.5])
     assert read(long) != read([*long, 0.5])
+
+
+def test_tables_of_places_are_cases_where_those_of_floats_are_functions() -> None:
+    build = Builder("places")
+    build.output("y", build.add(ops.Constant(TensorType((40,), DType.I64), tuple(7 * k for k in range(40)))))
+    assert "table_" not in str(Denoter(new_context(10.0), build.build(), size).value(0, (symbol("i"),)))

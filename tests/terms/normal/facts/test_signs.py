@@ -79,3 +79,16 @@ def test_a_sum_of_squares_and_a_small_number_is_positive(context: Context) -> No
     assert is_nonnegative(context, total(n, "square"))
     assert not is_positive(context, total(n, "square"))
     assert not is_nonnegative(context, total(n, "square") - 1)
+
+
+def test_a_sum_without_its_first_terms_is_positive_where_one_is_left(context: Context) -> None:
+    n = symbol("n")
+    first = [exponential(real("x", polynomial(k))) for k in range(3)]
+    assert is_positive(context, total(n + 2, "exp") - first[0] - first[1])
+    assert is_nonnegative(context, total(n + 1, "exp") - first[0] - first[1])
+    assert not is_positive(context, total(n + 1, "exp") - first[0] - first[1])
+    assert not is_nonnegative(context, total(n, "exp") - first[0] - first[1])
+    assert not is_nonnegative(context, total(n + 2, "exp") - first[0] * 2)
+    assert not is_nonnegative(context, total(n + 2, "exp") - first[0] - real("y"))
+    assert not is_nonnegative(context, (total(n + 2, "exp") - first[0]) * real("y"))
+    assert not is_nonnegative(context, total(n + 2, "x") - real("x", polynomial(0)))

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rewright.terms.normal.polynomials.atoms import Polynomial, polynomial
-from rewright.terms.normal.polynomials.powers import constant_power, power, prime_powers
+from rewright.terms.normal.polynomials.atoms import Element, Polynomial, polynomial
+from rewright.terms.normal.polynomials.powers import constant_power, exponential, power, prime_powers
 
 HALF = Fraction(1, 2)
 
@@ -41,3 +41,15 @@ def test_powers_of_primes_make_the_number(number: int) -> None:
 
 def test_a_large_square_is_found() -> None:
     assert root(999983**2 * 1000003**2) == polynomial(999983 * 1000003)
+
+
+def test_quotients_in_exponents_are_divided_out() -> None:
+    x, y = (polynomial(Element(name, (), False)) for name in "xy")
+    z = exponential(x)
+    over = power(z + 1, -1)
+    assert exponential(z * over) == exponential(-over + 1)
+    assert exponential(z * z * over) == exponential(z - 1 + over)
+    assert exponential((z - 1) * over * 5) == exponential(over * -10 + 5)
+    assert exponential(y * z * over) == exponential(y - y * over)
+    assert exponential(z * over) != exponential(over)
+    assert exponential(z * power(z + 2, -1)) != exponential(z * over)

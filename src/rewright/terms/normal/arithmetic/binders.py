@@ -234,22 +234,33 @@ def range_of_guard(context: Context, name: str, guard: Guard, polarity: bool) ->
     """What a guard says about a variable: ``(">=", e)``, ``("<", e)``, ``("=", e)``, ``("!=", e)``, or None."""
     if not guard.kind.startswith("integer"):
         return None
-    split = guard.value.multiple(name)
+    if guard.kind == "integer=0":
+        split = guard.value.multiple(name)
+        sign = None if split is None else split[0].constant()
+        if split is None or sign not in (1, -1):
+            return None
+        return ("=" if polarity else "!="), split[1] * -sign
+    split = _without_quotient(guard.value if polarity else -guard.value - 1, name).multiple(name)
     if split is None:
         return None
     factor, rest = split
-    if guard.kind == "integer=0":
-        sign = factor.constant()
-        if sign not in (1, -1):
-            return None
-        return ("=" if polarity else "!="), rest * -sign
-    if not polarity:
-        factor, rest = -factor, -rest - 1
     if context.holds(at_least(factor, 1)):
         return ">=", -floor_quotient(context, rest, factor)
     if context.holds(at_least(-factor, 1)):
         return "<", floor_quotient(context, rest, -factor) + 1
     return None
+
+
+def _without_quotient(value: Polynomial, name: str) -> Polynomial:
+    """What is not negative where a value is not: ``k - 24`` for ``floor(k / 8) - 3``, where k is nowhere else in it."""
+    found = [(m, c) for m, c in value.terms.items() if any(name in atom.free for atom, _ in m)]
+    if len(found) != 1 or found[0][1] not in (1, -1) or not value.integer:
+        return value
+    atom, quotient = Polynomial({found[0][0]: 1}).atom(), Polynomial(dict(found))
+    if not isinstance(atom, Floor) or name in atom.divisor.free:
+        return value
+    rest = (value - quotient) * atom.divisor
+    return rest + atom.numerator if found[0][1] == 1 else rest + atom.divisor - 1 - atom.numerator
 
 
 def strided_binder(

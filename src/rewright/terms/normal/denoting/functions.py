@@ -56,6 +56,7 @@ from rewright.terms.normal.polynomials.atoms import (
 )
 from rewright.terms.normal.polynomials.curves import apply_uninterpreted
 from rewright.terms.normal.polynomials.powers import exponential, logarithm, power
+from rewright.terms.normal.polynomials.ranged import PrefixSum
 
 Grade = Literal["move", "assoc", "real"]
 Require = Callable[[Kind, Polynomial, str], None]
@@ -221,10 +222,10 @@ class Functions:
         """One or minus one for a sum of which all addends have that sign, such as exponentials; else zero."""
         if value.integer or not value.terms:
             return 0
-        sign = 1 if next(iter(value.terms.values())) > 0 else -1
-        if any(coefficient * sign < 0 for coefficient in value.terms.values()):
+        signs = {1 if coefficient > 0 else -1 for coefficient in value.terms.values()}
+        if len(signs) > 1 and not any(isinstance(atom, PrefixSum) for atom in value.atoms()):
             return 0
-        return sign if is_positive(self.context, value * sign) else 0
+        return next((sign for sign in sorted(signs) if is_positive(self.context, value * sign)), 0)
 
     def _truth(self, guard: Guard | bool, polarity: bool) -> Value:
         if polarity:

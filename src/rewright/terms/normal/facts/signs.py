@@ -19,6 +19,7 @@ from rewright.terms.normal.polynomials.atoms import (
     Number,
     Polynomial,
     Symbol,
+    polynomial,
 )
 from rewright.terms.normal.polynomials.ranged import Largest, PrefixSum
 
@@ -44,7 +45,7 @@ def _sign(context: Context, value: Polynomial) -> Sign:
     constant = value.terms.get((), 0)
     if constant > 0 and is_nonnegative(context, value - constant):
         return "positive"
-    for rule in (_joined_sums, _longer_sums):
+    for rule in (_joined_sums, _longer_sums, _without_first_terms):
         found = rule(context, value)
         if found != "unknown":
             return found
@@ -107,6 +108,26 @@ def _rest_of_sum(context: Context, longer: Monomial, monomial: Monomial, taken: 
             continue
         is_proper = len(ends) == 1 and context.holds(at_least(ends[0][1] - ends[0][0], 1))
         return "positive" if is_proper and signs == {"positive"} else "nonnegative"
+    return "unknown"
+
+
+def _without_first_terms(context: Context, value: Polynomial) -> Sign:
+    """The sign where the first terms of a sum, which are written out, are taken from it."""
+    for monomial, coefficient in value.terms.items():
+        for atom in (a for a, exponent in monomial if isinstance(a, PrefixSum) and exponent == 1 and coefficient > 0):
+            rest = Polynomial({tuple(factor for factor in monomial if factor[0] != atom): coefficient})
+            signs = {_sign(context, atom.body), _sign(context, rest)}
+            if len(atom.bounds) != 1 or "unknown" in signs:
+                continue
+            for count in range(1, context.written_out + 1):
+                if not context.holds(at_least(atom.bounds[0], count)):
+                    break
+                first = context.rebuild[PrefixSum](context, PrefixSum((polynomial(count),), atom.body), {})
+                others = value + first * rest - Polynomial({monomial: coefficient})
+                found = _sign(context, others) if len(others.terms) < len(value.terms) else "unknown"
+                if found != "unknown":
+                    is_longer = signs == {"positive"} and context.holds(at_least(atom.bounds[0], count + 1))
+                    return "positive" if is_longer else found
     return "unknown"
 
 
