@@ -11,12 +11,15 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal
 
+from rewright.analysis.obligations import Obligation
 from rewright.ir.graph import Graph, GraphBuilder
 from rewright.kernel.bounds import facts_of
 from rewright.kernel.constants import with_decimals
 from rewright.kernel.counting import read_into
 from rewright.kernel.marks import with_marks
 from rewright.kernel.short_folds import written_out
+from rewright.ops.elementwise import Elementwise
+from rewright.ops.functions.record import EVERYWHERE
 from rewright.proof.conditions import REALS, conditions, open_obligations
 from rewright.proof.wrapping import insert_wrapping
 from rewright.terms.claim import Claim
@@ -95,9 +98,20 @@ def _joined(facts: Graph, condition: Graph) -> Graph:
 
 
 def premises_of(left: Graph, right: Graph) -> tuple[str, ...]:
-    """What any claim about two programs rests on, in words; raises Violated where no input meets a condition."""
+    """What any claim about two programs rests on, in words; raises Violated where no input meets a condition.
+
+    Where infinities meet, the prover has their values, so that is no premise here.
+    """
     sides = insert_wrapping(left), insert_wrapping(right)
-    found = [REALS, *conditions(open_obligations(sides, {}, ()), lambda program, position: None)]
+    asked = open_obligations(sides, {}, ())
+    asked = replace(asked, found=tuple(one for one in asked.found if not _is_of_infinities(one)))
+    found = [REALS, *conditions(asked, lambda program, position: None)]
     for graph in sides:
         found += [text for text in graph.metadata.get("assumptions", "").split("; ") if text]
     return tuple(dict.fromkeys(found))
+
+
+def _is_of_infinities(one: Obligation) -> bool:
+    """Whether an operator on elements needs only that two infinities do not cancel, or are not compared."""
+    record = one.node.op.record(one.node.type.dtype) if isinstance(one.node.op, Elementwise) else None
+    return record is not None and not record.domain.bounds and one.condition == record.domain.needs != EVERYWHERE.needs

@@ -82,3 +82,20 @@ def test_a_row_of_nothing_has_no_number_either_way() -> None:
 def test_a_row_of_nothing_with_a_number_is_another_function(one: Write, other: Write) -> None:
     assert status(one, other) != "proved"
     assert status(other, one) != "proved"
+
+
+def twice(b: GraphBuilder, x: int, kept: int) -> int:
+    """``max(where(m, x, -inf)) - max(where(m, x, -inf))``, which is no number where nothing is kept"""
+    largest = over(b, "maximum", b.add(ops.Select(), kept, x, number(b, -math.inf)))
+    return b.add(ops.Subtract(), largest, largest)
+
+
+def nothing_is_minus_infinity(b: GraphBuilder, x: int, kept: int) -> int:
+    largest = over(b, "maximum", b.add(ops.Select(), kept, x, number(b, -math.inf)))
+    nothing = b.add(ops.Compare("EQ"), largest, number(b, -math.inf))
+    return b.add(ops.Select(), nothing, number(b, -math.inf), number(b, 0.0))
+
+
+def test_two_largest_elements_of_nothing_cancel_to_no_number() -> None:
+    assert status(twice, nothing_is_minus_infinity) != "proved"
+    assert status(nothing_is_minus_infinity, twice) != "proved"

@@ -183,11 +183,12 @@ class Functions:
         """A function where a maximum is one of nothing, and where it is not; None where no argument is such a one."""
         for position, leaf in enumerate(leaves):
             found = self.settle(leaf) if isinstance(leaf, (Polynomial, Infinite)) else leaf
-            if not isinstance(found, Choice):
-                continue
-            infinite = (*leaves[:position], found.yes, *leaves[position + 1 :])
-            cases = [partial(self._leaf, name, case, is_float) for case in (infinite, leaves)]
-            return branch(self.context, found.guard, *cases)
+            infinite = (*leaves[:position], found.yes if isinstance(found, Choice) else found, *leaves[position + 1 :])
+            if isinstance(found, Choice):
+                cases = [partial(self._leaf, name, case, is_float) for case in (infinite, leaves)]
+                return branch(self.context, found.guard, *cases)
+            if found != leaf:  # it is known that nothing is there
+                return self._leaf(name, infinite, is_float)
         return None
 
     def _compared_with_infinity(self, direction: str, left: Value, right: Value) -> Value | None:
