@@ -272,6 +272,9 @@ class _Unifier:
             return ZERO
         if isinstance(atom, PrefixSum):
             return self._sum(atom)
+        tiles = in_tiles(self.context, atom) if self.opens and isinstance(atom, Largest) else None
+        if tiles is not None:
+            return self.polynomial(tiles)
         return polynomial(self._first(atom) if isinstance(atom, Element | Largest) else atom)
 
     def _sum(self, atom: PrefixSum) -> Polynomial:

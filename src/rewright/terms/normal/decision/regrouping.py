@@ -10,9 +10,9 @@ from typing import TypeGuard
 
 from rewright.terms.normal.arithmetic.substitution import substitute
 from rewright.terms.normal.facts.context import Context
-from rewright.terms.normal.facts.guards import at_least_zero
+from rewright.terms.normal.facts.guards import at_least, at_least_zero
 from rewright.terms.normal.facts.signs import is_positive
-from rewright.terms.normal.folds.items import largest, mapped_largest, split_item
+from rewright.terms.normal.folds.items import largest, mapped_largest, parts_of_item, split_item
 from rewright.terms.normal.folds.sums import open_sum, sum_terms
 from rewright.terms.normal.polynomials.atoms import (
     FACTOR,
@@ -33,7 +33,7 @@ from rewright.terms.normal.polynomials.atoms import (
 )
 from rewright.terms.normal.polynomials.curves import Growing, apply_uninterpreted, outermost, same_sign
 from rewright.terms.normal.polynomials.powers import exponential, power
-from rewright.terms.normal.polynomials.ranged import Item, Largest, PrefixSum, bound_name, inner_atoms
+from rewright.terms.normal.polynomials.ranged import Item, Largest, PrefixSum, Range, bound_name, inner_atoms
 
 _MOST_TERMS = 4
 """So many terms at the end of a sum are taken out of it."""
@@ -67,25 +67,46 @@ def _without_last_terms(context: Context, value: Polynomial) -> Polynomial:
     return value
 
 
-def in_tiles(context: Context, atom: PrefixSum) -> Polynomial | None:
-    """A sum over k of what has ``floor(k / c)`` in it as one for each value of that; None where they are not known."""
-    sizes = {a.divisor.constant() for a in inner_atoms(atom.body) if _is_digit(a, bound_name(atom.depth, 0))}
-    size = max((c for c in sizes if isinstance(c, int)), default=0)
-    if len(atom.bounds) != 1 or size < 2:
+def in_tiles(context: Context, atom: PrefixSum | Largest) -> Polynomial | None:
+    """A sum or maximum over k of what has ``floor(k / c)`` in it, over whole tiles of c and over the rest.
+
+    None where the ends are not whole tiles, and not known to be so many of them and a rest.
+    """
+    if isinstance(atom, Largest):
+        items = [part for item in atom.items for part in _item_in_tiles(context, item)]
+        return largest(context, items) if len(items) > len(atom.items) else None
+    found = _tiles(context, atom.body, bound_name(atom.depth, 0), atom.bounds[0]) if len(atom.bounds) == 1 else None
+    if found is None:
         return None
     binders, body = open_sum(context, atom)
-    (name, _, high), count = binders[0], 0
+    name, total = binders[0][0], ZERO
+    for low, high in found:
+        binder = (name, ZERO, high - low)
+        with context.ranges([binder]):
+            total = total + sum_terms(context, [binder], substitute(context, body, {name: symbol(name) + low}))
+    return total
+
+
+def _item_in_tiles(context: Context, item: Item) -> list[Item]:
+    for number, (low, high) in enumerate(item.ranges):
+        found = None if low.terms else _tiles(context, item.body, bound_name(item.depth, number), high)
+        if found is not None and context.holds(at_least(high, found[1][0] + 1)):  # no part is empty
+            return parts_of_item(context, item, number, found)
+    return [item]
+
+
+def _tiles(context: Context, body: Polynomial, name: str, high: Polynomial) -> tuple[Range, Range] | None:
+    """The whole tiles in which a variable below an end is divided, and the rest; None where these are not known."""
+    size = max((c for a in inner_atoms(body) if _is_digit(a, name) for c in [a.divisor.constant()] if c), default=0)
+    if not isinstance(size, int) or size < 2:
+        return None
+    count = 0
     while count < _MOST_TILES and context.holds(at_least_zero(high - (count + 1) * size)):
         count += 1
-    if not count or not context.holds(at_least_zero(polynomial((count + 1) * size) - high)):
+    whole = polynomial(count * size)
+    if not count or whole == high or not context.holds(at_least_zero(whole + size - high)):
         return None
-    total = ZERO
-    for tile in range(count + 1):
-        binder = (name, ZERO, polynomial(size) if tile < count else high - count * size)
-        with context.ranges([binder]):
-            moved = substitute(context, body, {name: symbol(name) + tile * size})
-            total = total + sum_terms(context, [binder], moved)
-    return total
+    return (ZERO, whole), (whole, high)
 
 
 _MOST_TILES = 16

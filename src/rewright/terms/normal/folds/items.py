@@ -206,6 +206,16 @@ def split_item(context: Context, item: Item, number: int, parts: int, size: Poly
     return found
 
 
+def parts_of_item(context: Context, item: Item, number: int, parts: Sequence[Range]) -> list[Item]:
+    """What is taken over one range as several, each over a part of it."""
+    binders, inside = _open_item(context, item)
+    return [
+        found
+        for low, high in parts
+        for found in _normal_item(context, *_shorter(context, binders, binders[number][0], low, high, inside))
+    ]
+
+
 def rebuild_largest(context: Context, atom: Largest, values: Values) -> Polynomial:
     """A maximum with symbols replaced: opened, replaced inside, and taken again."""
     items: list[Item] = []
