@@ -9,6 +9,8 @@ from rewright.ir.dims import Dim
 from rewright.ir.types import DType, TensorType
 from rewright.terms.normal.algebra import new_context
 from rewright.terms.normal.denoting.denote import Denoter
+from rewright.terms.normal.facts.guards import Choice, Value, at_least
+from rewright.terms.normal.facts.signs import is_positive
 from rewright.terms.normal.polynomials.atoms import Polynomial, polynomial, symbol
 from tests.programs import Builder
 
@@ -49,7 +51,14 @@ def test_long_tables_are_functions_that_their_elements_tell_apart() -> None:
     assert read(long) != read([*long, 0.5])
 
 
-def test_tables_of_places_are_cases_where_those_of_floats_are_functions() -> None:
-    build = Builder("places")
-    build.output("y", build.add(ops.Constant(TensorType((40,), DType.I64), tuple(7 * k for k in range(40)))))
-    assert "table_" not in str(Denoter(new_context(10.0), build.build(), size).value(0, (symbol("i"),)))
+def test_tables_of_places_are_cases_where_other_numbers_are_elements_between_the_least_and_the_largest() -> None:
+    def read(values: tuple[int, ...]) -> Value:
+        build = Builder("places")
+        build.output("y", build.add(ops.Constant(TensorType((40,), DType.I64), values)))
+        return Denoter(context, build.build(), size).value(0, (symbol("i"),))
+
+    context = new_context(10.0)
+    assert isinstance(read(tuple((k * 7) % 40 for k in range(40))), Choice)
+    power = read(tuple(1 << k for k in range(40)))
+    assert isinstance(power, Polynomial) and is_positive(context, power)
+    assert context.holds(at_least(polynomial(1 << 39), power)) and not context.holds(at_least(power, 2))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rewright.ir.types import DType
 from rewright.ops.facts import DIGITS
 from rewright.terms.normal.facts.context import Context
-from rewright.terms.normal.facts.guards import Guard, Value, at_least, less_than
+from rewright.terms.normal.facts.guards import Guard, Value, at_least
 from rewright.terms.normal.polynomials.atoms import Element, Function, Polynomial, TooHard, polynomial
 
 
@@ -34,14 +34,21 @@ _NARROW = 16
 def declare_bounds(context: Context, tensor: str, dtype: DType) -> None:
     """Tell a context what the elements of an integer tensor may be, where its type has few numbers or no negative."""
     bits = bits_of(dtype)
-    if tensor in context.bounded or (bits > _NARROW and not dtype.is_unsigned):
+    if bits > _NARROW and not dtype.is_unsigned:
+        return
+    low, high = (0, 2**bits) if dtype.is_unsigned else (-(2 ** (bits - 1)), 2 ** (bits - 1))
+    limit_elements(context, tensor, low, high - 1)
+
+
+def limit_elements(context: Context, tensor: str, low: int, high: int) -> None:
+    """Tell a context the least and the greatest number that any element of a tensor is."""
+    if tensor in context.bounded:
         return
     context.bounded.add(tensor)
-    low, high = (0, 2**bits) if dtype.is_unsigned else (-(2 ** (bits - 1)), 2 ** (bits - 1))
 
     def limits(element: Element) -> list[tuple[Guard | bool, bool]]:
         value = polynomial(element)
-        return [(at_least(value, low), True), (less_than(value, polynomial(high)), True)]
+        return [(at_least(value, low), True), (at_least(polynomial(high), value), True)]
 
     context.universal.setdefault(tensor, []).append(limits)
 

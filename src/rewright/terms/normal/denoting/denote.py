@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
-import math
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from fractions import Fraction
-from functools import partial
+from functools import cached_property, partial
 from typing import TypeVar
 
 from rewright.ir.dims import Dim
@@ -25,6 +23,7 @@ from rewright.terms.normal.denoting.casts import bits_of, declare_bounds, holds,
 from rewright.terms.normal.denoting.functions import Functions, Grade
 from rewright.terms.normal.denoting.needs import Kind, Need, Variables, is_trivial, where_met
 from rewright.terms.normal.denoting.sorts import of_sort, read, sort_of
+from rewright.terms.normal.denoting.tables import entry, fixed
 from rewright.terms.normal.facts.context import Context
 from rewright.terms.normal.facts.guards import (
     MISSING,
@@ -35,7 +34,6 @@ from rewright.terms.normal.facts.guards import (
     at_least,
     at_least_zero,
     boolean,
-    constant,
     is_zero,
 )
 from rewright.terms.normal.folds.last import last_over, may_be_absent
@@ -309,6 +307,12 @@ class Denoter:
         """Whether every cast keeps its value; in data movement those that may not are functions of their own."""
         return self._grade == "real"
 
+    @cached_property
+    def largest(self) -> int:
+        """The size of the largest tensor; one of symbolic size may be as large as any."""
+        sizes = [node.type.size() for node in self.graph.nodes]
+        return max((n if isinstance(n, int) else sys.maxsize for n in sizes), default=0)
+
     def look_up(self, node: Node, operand: int, places: Place) -> None:
         """Note that an element is read at a place computed from data, which must be inside the operand."""
         if self.lookups is None:
@@ -325,13 +329,6 @@ def _denotation(op: Operator, operands: Sequence[TensorType]) -> Scalar | Unsupp
     if denote is None:
         return Unsupported("it is no operator of this package")
     return denote(operands)
-
-
-def fixed(value: float | int | bool) -> Value:
-    """A constant; raises TooHard for NaN."""
-    if value != value:
-        raise TooHard("the constant NaN")
-    return constant(value)
 
 
 def _formal(value: Value) -> Polynomial:
@@ -443,28 +440,9 @@ class _Reader:
 
     def _entry(self, value: scalars.Table, at: Environment) -> Value:
         def leaf(place: Leaf) -> Value:
-            return self._table(value.values, place)
+            return entry(self.context, value.values, place, self.denoter.largest)
 
         return each(self.context, leaf, self._index(value.index, at))
-
-    def _table(self, values: tuple[float | int | bool, ...], place: Value) -> Value:
-        number = place.constant() if isinstance(place, Polynomial) else None
-        if isinstance(number, int) and 0 <= number < len(values):
-            return fixed(values[number])
-        is_long = len(values) > _MOST_CASES[all(type(value) is int for value in values)]
-        if not isinstance(place, Polynomial) or (is_long and not all(map(math.isfinite, values))):
-            raise TooHard(f"one of {len(values)} constants at a symbolic index")
-        if is_long:
-            return self.denoter.opaque(_name(values), (place,), all(value == int(value) for value in values))
-
-        def from_entry(entry: int) -> Value:
-            if entry == len(values) - 1:
-                return fixed(values[entry])
-            return branch(
-                self.context, is_zero(place - entry), lambda: fixed(values[entry]), lambda: from_entry(entry + 1)
-            )
-
-        return from_entry(0)
 
     def _when(
         self,
@@ -539,15 +517,6 @@ class _Reader:
             return DType.I64
         constant = value.values[0] if isinstance(value, scalars.Table) else value.value
         return DType.BOOL if isinstance(constant, bool) else DType.F64 if isinstance(constant, float) else DType.I64
-
-
-_MOST_CASES = 16, 64
-"""Longer tables, of others and of whole numbers, are uninterpreted functions: equal where all their elements are."""
-
-
-def _name(values: Sequence[float | int | bool]) -> str:
-    """A name that only tables of the same numbers have."""
-    return f"table_{hashlib.sha256(','.join(str(Fraction(value)) for value in values).encode()).hexdigest()}"
 
 
 def _and(left: Leaf, right: Leaf) -> Value:
