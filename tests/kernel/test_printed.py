@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 import torch
 
@@ -9,8 +11,10 @@ pytest.importorskip("triton", reason="Triton is the extra [gpu]")
 
 import rewright as rw
 from rewright.ir.errors import RewrightError
+from rewright.ops.functions.transcendental import TANH
 from rewright.optimize.running import printed
 from rewright.optimize.running.triton_tuning import small_tiles
+from tests.kernel import blocks
 from tests.optimize.programs import PROGRAMS
 
 
@@ -21,6 +25,13 @@ def test_what_is_printed_is_the_program(name: str) -> None:
 
     assert found.status == "proved", found.reason
     assert found.runs > 0
+
+
+@pytest.mark.parametrize("name", ["documents", "threshold"])
+def test_what_is_printed_for_first_tiles_is_the_program(name: str) -> None:
+    program, args = PROGRAMS[name]()
+
+    assert printed.prove_printed(program, args).status == "proved"
 
 
 @pytest.mark.long
@@ -60,3 +71,30 @@ def test_kernels_of_graphs_are_not_proved() -> None:
     fast = rw.optimize(rw.capture(program, args), target="torch", floor=False, remember=False)
     with pytest.raises(RewrightError, match="for the plan of a function or module"):
         fast.prove_kernels(args)
+
+
+def test_what_a_printed_tanh_is_off_by_is_said() -> None:
+    program, args = PROGRAMS["bare_norm_product"]()
+    found = printed.prove_printed(program, args)
+
+    assert found.status == "proved", found.reason
+    assert any("an approximation of tanh, which is off by 1e-8 of its value" in text for text in found.assumptions)
+
+
+def test_the_series_of_a_printed_tanh_is_off_by_what_is_said() -> None:
+    for place in range(1, 1001):
+        x = place / 4000
+        s = x * x
+        series = x * (1.0 + s * (-0.3333333333 + s * (0.1333333333 + s * (-0.0539682540 + s * 0.0218694885))))
+        assert abs(series / math.tanh(x) - 1) < 1e-8
+    assert TANH.code.triton is not None
+    source = TANH.code.triton.source
+    assert "1.0 + s * (-0.3333333333 + s * (0.1333333333 + s * (-0.0539682540 + s * 0.0218694885)))" in source
+
+
+def test_a_function_of_that_name_alone_is_read_as_it_is() -> None:
+    args = (torch.randn(40),)
+    assert rw.kernel(torch.tanh, blocks.saturated, args).status == "refuted"
+    found = rw.kernel(lambda x: x / (1 + x.abs()), blocks.saturated, args)
+    assert found.status == "proved", found.reason
+    assert not any("approximation" in text for text in found.assumptions)

@@ -26,7 +26,7 @@ from rewright.proof.statement import Fact, Statement
 from rewright.proof.winners import FirstOfAll
 from rewright.terms.normal.algebra import new_context
 from rewright.terms.normal.decision.equality import difference
-from rewright.terms.normal.denoting.denote import fixed
+from rewright.terms.normal.denoting.tables import fixed
 from rewright.terms.normal.facts.context import TOO_DEEP, Context, OutOfTime
 from rewright.terms.normal.facts.guards import Guard, Value, at_least, at_least_zero, less_than
 from rewright.terms.normal.polynomials.atoms import ONE, ZERO, Polynomial, TooHard, polynomial, symbol

@@ -21,7 +21,8 @@ from rewright.terms.normal.arithmetic.cases import branch, each, finite, only_wh
 from rewright.terms.normal.arithmetic.division import floor_quotient, floor_remainder
 from rewright.terms.normal.decision.regrouping import with_atom
 from rewright.terms.normal.denoting.casts import truncate
-from rewright.terms.normal.denoting.denote import Denoter, Place, fixed
+from rewright.terms.normal.denoting.denote import Denoter, Place
+from rewright.terms.normal.denoting.tables import fixed
 from rewright.terms.normal.facts.context import Context, Universal
 from rewright.terms.normal.facts.guards import (
     MINUS_INFINITY,

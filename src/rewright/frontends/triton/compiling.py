@@ -13,6 +13,7 @@ import torch
 
 from rewright.frontends.torch.scalars import number_in
 from rewright.ir.errors import CaptureError
+from rewright.ops.functions import FUNCTIONS
 
 POINTERS = {
     torch.float64: "*fp64",
@@ -46,7 +47,7 @@ def ttir_of(function: Any, arguments: Mapping[str, Any]) -> tuple[str, frozenset
     source = compiler.ASTSource(function, signature=signature, constexprs=constants)
     backend = compiler.make_backend(target)
     try:
-        with warnings.catch_warnings(), _library_apart():
+        with warnings.catch_warnings(), _library_apart(function):
             warnings.simplefilter("ignore")
             options: Any = backend.parse_options({})
             text = _compiled(source, backend, target, options)
@@ -62,22 +63,36 @@ LIBRARY = (("triton.language.standard", "sort_impl"), ("triton.language.random",
 """Functions of Triton's own library that stay calls in TTIR: what they give has a name, and the way to it has not."""
 
 
+APPROXIMATIONS = "rewright.approximations"
+"""The module of printed functions that are approximations, which stay calls too: what they stand for has a name."""
+
+
 @contextmanager
-def _library_apart() -> Generator[None]:
+def _library_apart(function: Any) -> Generator[None]:
     generator: Any = import_module("triton.compiler.code_generator")
     check = getattr(generator, "_check_fn_args", None)  # which refuses blocks as arguments of calls that stay
+    own = _approximations(function)
     functions: list[Any] = [getattr(import_module(home), name, None) for home, name in LIBRARY]
-    known = [function for function in functions if check is not None and hasattr(function, "noinline")]
-    before = [function.noinline for function in known]
-    for function in known:
-        function.noinline = True
+    known = [one for one in (*functions, *own) if check is not None and hasattr(one, "noinline")]
+    before = [(one, one.noinline, one.__module__) for one in known]
+    for one in known:
+        one.noinline = True
+        one.__module__ = APPROXIMATIONS if one in own else one.__module__
     generator._check_fn_args = _nothing
     try:
         yield
     finally:
         generator._check_fn_args = check
-        for function, value in zip(known, before, strict=True):
-            function.noinline = value
+        for one, inlines, home in before:
+            one.noinline, one.__module__ = inlines, home
+
+
+def _approximations(function: Any) -> list[Any]:
+    """The functions beside a kernel whose source is one that is printed for an approximation."""
+    printed = [record.code.triton for record in FUNCTIONS.values()]
+    sources = {one.source.partition("def ")[2].strip() for one in printed if one is not None and one.error}
+    beside = getattr(function.fn, "__globals__", {}).values()
+    return [one for one in beside if getattr(one, "src", "").removeprefix("def ").strip() in sources]
 
 
 def _nothing(*_: object) -> None:

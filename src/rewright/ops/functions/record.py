@@ -120,6 +120,8 @@ class Triton:
 
     text: str
     source: str
+    error: str = ""
+    """What the source is off by over real numbers, where it is an approximation."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 import pytest
+import torch
 
+import rewright as rw
+from rewright import ops
+from rewright.ir.graph import GraphBuilder
+from rewright.ir.types import DType, TensorType
+from rewright.ops.reference import building as rb
 from rewright.rules import Tensor, exp, floats, log, maximum, natural, rsqrt, rule, size
 from rewright.rules.verdict import judge
+from rewright.terms.claim import Claim
+from rewright.terms.normal.prove import prove
 
 INFINITY = float("inf")
 m, n = size("m"), size("n")
@@ -67,3 +75,23 @@ def test_every_kth_term_and_the_others_are_all(name: str) -> None:
 @pytest.mark.parametrize("name", DIFFERENT)
 def test_some_of_them_are_not(name: str) -> None:
     assert judge(rule("dealt out", "left = right", *DIFFERENT[name])).status == "refuted"
+
+
+@pytest.mark.parametrize(("rest", "status"), [(4, "proved"), (5, "unknown"), (0, "unknown")])
+def test_the_largest_of_pages_is_that_of_whole_pages_and_a_rest(rest: int, status: str) -> None:
+    """Of 36 elements in pages of 16, two whole ones and four elements of the third."""
+
+    def at_once(x: torch.Tensor, pages: torch.Tensor) -> torch.Tensor:
+        return x[pages].flatten()[:36].amax() * 2.0
+
+    def page_by_page(x: torch.Tensor, pages: torch.Tensor) -> torch.Tensor:
+        whole = x[pages[:2]].amax()
+        return (torch.maximum(whole, x[pages[2:]][0, :rest].amax()) if rest else whole) * 2.0
+
+    args = (torch.randn(5, 16), torch.tensor([4, 0, 2]))
+    left, right = (rw.capture(f, args, validate=False) for f in (at_once, page_by_page))
+    facts = GraphBuilder()
+    given = facts.input("pages", ops.Input("pages", TensorType((3,), DType.I64)))
+    facts.output("from", rb.compare(facts, "GE", given, rb.splat_like(facts, 0, given)))
+    facts.output("to", rb.compare(facts, "LT", given, rb.splat_like(facts, 5, given)))
+    assert prove(Claim(left, right, facts=facts.build()), 10.0).status == status

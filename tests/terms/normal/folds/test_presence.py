@@ -99,3 +99,33 @@ def nothing_is_minus_infinity(b: GraphBuilder, x: int, kept: int) -> int:
 def test_two_largest_elements_of_nothing_cancel_to_no_number() -> None:
     assert status(twice, nothing_is_minus_infinity) != "proved"
     assert status(nothing_is_minus_infinity, twice) != "proved"
+
+
+def test_what_is_like_a_row_is_there_in_the_row_itself() -> None:
+    """A softmax over those of the same kind, of which each is one, has a number everywhere."""
+
+    def weights(b: GraphBuilder, alike: int, x: int) -> int:
+        whole = TensorType((3, 3), DType.F32)
+        spread = b.add(ops.BroadcastInDim((3, 3), (1,)), x)
+        chosen = b.add(ops.Select(), alike, spread, b.add(ops.Constant(whole, (-math.inf,))))
+        largest = b.add(ops.BroadcastInDim((3, 3), (0,)), b.add(ops.Reduce("maximum", (1,)), chosen))
+        return b.add(ops.Exponential(), b.add(ops.Subtract(), chosen, largest))
+
+    def summed(write: Callable[[GraphBuilder, int, int], int], direction: Literal["EQ", "NE"]) -> Graph:
+        b = GraphBuilder()
+        ids = b.input("ids", ops.Input("ids", TensorType((3,), DType.I64)))
+        x = b.input("x", ops.Input("x", TensorType((3,), DType.F32)))
+        sides = [b.add(ops.BroadcastInDim((3, 3), (axis,)), ids) for axis in (0, 1)]
+        total = b.add(ops.Reduce("sum", (1,)), write(b, b.add(ops.Compare(direction), *sides), x))
+        none = b.add(ops.Compare("NE"), total, total)
+        b.output("result", b.add(ops.Convert(DType.F32), none))
+        return b.build()
+
+    zeros = GraphBuilder()
+    zeros.input("ids", ops.Input("ids", TensorType((3,), DType.I64)))
+    zeros.input("x", ops.Input("x", TensorType((3,), DType.F32)))
+    zeros.output("result", zeros.add(ops.Constant(TensorType((3,), DType.F32), (0.0,))))
+    never = zeros.build()
+
+    assert prove(Claim(summed(weights, "EQ"), never)).status == "proved"
+    assert prove(Claim(summed(weights, "NE"), never)).status != "proved"

@@ -19,7 +19,7 @@ from rewright.terms.normal.facts.context import Context, Signed
 from rewright.terms.normal.facts.guards import Choice, Guard, NotANumber, Value, at_least_zero, is_zero
 from rewright.terms.normal.facts.signs import is_positive
 from rewright.terms.normal.folds.items import mapped_largest, members
-from rewright.terms.normal.folds.presence import counts_contradict
+from rewright.terms.normal.folds.presence import counts_contradict, is_truth_value
 from rewright.terms.normal.folds.products import rebuild
 from rewright.terms.normal.folds.sums import open_sum, sum_terms
 from rewright.terms.normal.polynomials.atoms import (
@@ -76,6 +76,9 @@ def difference(context: Context, left: Value, right: Value, undefined: Undefined
         return None if impossible or _are_undefined(context, left, right, undefined) else _found(context, left, right)
     if equal_leaves(context, left, right):
         return None
+    truth = _truth_value(left - right)
+    if truth is not None:
+        return _by_truth(context, truth, left, right, undefined)
     split = _split_maximum(left - right)
     if split is not None:
         return _by_largest(context, *split, left, right, undefined)
@@ -87,6 +90,24 @@ def difference(context: Context, left: Value, right: Value, undefined: Undefined
 def _are_undefined(context: Context, left: Value, right: Value, undefined: Undefined) -> bool:
     sides = isinstance(left, NotANumber), isinstance(right, NotANumber)
     return any(sides) and all(a or b for a, b in zip(sides, undefined(context), strict=True))
+
+
+def _truth_value(value: Polynomial) -> Largest | None:
+    """A maximum of truth values, which is zero or one."""
+    found = (atom for atom in value.atoms() if isinstance(atom, Largest) and all(map(is_truth_value, atom.items)))
+    return next(found, None)
+
+
+def _by_truth(
+    context: Context, atom: Largest, left: Polynomial, right: Polynomial, undefined: Undefined
+) -> Difference | None:
+    for none in (True, False):
+        with context.assume(Guard("integer=0", polynomial(atom)), none):
+            value = ZERO if none else ONE
+            found = difference(context, with_atom(left, atom, value), with_atom(right, atom, value), undefined)
+        if found is not None:
+            return found
+    return None
 
 
 def _found(context: Context, left: Value, right: Value) -> Difference:

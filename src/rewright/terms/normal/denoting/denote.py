@@ -23,7 +23,7 @@ from rewright.terms.normal.denoting.casts import bits_of, declare_bounds, holds,
 from rewright.terms.normal.denoting.functions import Functions, Grade
 from rewright.terms.normal.denoting.needs import Kind, Need, Variables, is_trivial, where_met
 from rewright.terms.normal.denoting.sorts import of_sort, read, sort_of
-from rewright.terms.normal.denoting.tables import entry, fixed
+from rewright.terms.normal.denoting.tables import entry
 from rewright.terms.normal.facts.context import Context
 from rewright.terms.normal.facts.guards import (
     MISSING,
@@ -34,6 +34,7 @@ from rewright.terms.normal.facts.guards import (
     at_least,
     at_least_zero,
     boolean,
+    constant,
     is_zero,
 )
 from rewright.terms.normal.folds.last import last_over, may_be_absent
@@ -191,7 +192,7 @@ class Denoter:
         if kind == "sum" and not (is_float and self._grade == "move"):
             return sum_over(self.context, name, size, value)
         if kind in ("maximum", "minimum") or (is_boolean and kind != "last"):
-            empty = fixed(fold.identity.value) if isinstance(fold.identity, scalars.Fixed) else MISSING
+            empty = constant(fold.identity.value) if isinstance(fold.identity, scalars.Fixed) else MISSING
             return self.extreme(kind, empty, name, size, value)
         if kind == "product" and self._grade != "move" and sort_of(value) == "finite":
             with suppress(TooHard):
@@ -370,7 +371,7 @@ class _Reader:
             return self._index(value.index, at)
         if isinstance(value, scalars.Table):
             return self._entry(value, at)
-        return fixed(value.value) if isinstance(value, scalars.Fixed) else MISSING
+        return constant(value.value) if isinstance(value, scalars.Fixed) else MISSING
 
     def _read(self, value: scalars.Read, at: Environment) -> Value:
         places = tuple(self._index(i, at) for i in value.index)

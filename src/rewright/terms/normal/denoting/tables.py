@@ -26,7 +26,7 @@ def entry(context: Context, values: Numbers, place: Leaf, largest: int) -> Value
     """The element of a table at a place; ``largest`` is the size of the largest tensor in which it may be a place."""
     number = place.constant() if isinstance(place, Polynomial) else None
     if isinstance(number, int) and 0 <= number < len(values):
-        return fixed(values[number])
+        return constant(values[number])
     most = _MOST_PLACES if _are_places(values, largest) else _MOST_CASES
     if not isinstance(place, Polynomial) or (len(values) > most and not all(map(math.isfinite, values))):
         raise TooHard(f"one of {len(values)} constants at a symbolic index")
@@ -35,15 +35,15 @@ def entry(context: Context, values: Numbers, place: Leaf, largest: int) -> Value
 
     def from_entry(position: int) -> Value:
         if position == len(values) - 1:
-            return fixed(values[position])
+            return constant(values[position])
         guard = is_zero(place - position)
-        return branch(context, guard, lambda: fixed(values[position]), lambda: from_entry(position + 1))
+        return branch(context, guard, lambda: constant(values[position]), lambda: from_entry(position + 1))
 
     return from_entry(0)
 
 
 def fixed(value: float | int | bool) -> Value:
-    """A constant; raises TooHard for NaN."""
+    """A constant that is a number or an infinity; raises TooHard for NaN."""
     if value != value:
         raise TooHard("the constant NaN")
     return constant(value)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
+from itertools import product
 
 from rewright.terms.normal.arithmetic.binders import Binder, open_binders, read_alike
 from rewright.terms.normal.arithmetic.cases import each
@@ -22,6 +23,7 @@ from rewright.terms.normal.facts.guards import (
 from rewright.terms.normal.facts.signs import is_nonnegative
 from rewright.terms.normal.folds.sums import add, sum_over
 from rewright.terms.normal.polynomials.atoms import (
+    ONE,
     ZERO,
     Atom,
     Element,
@@ -116,20 +118,17 @@ def _has_witness(context: Context, ranges: Sequence[Range], depth: int, present:
 
 
 def _places(context: Context, names: list[str], guards: list[Guard]) -> Iterator[dict[str, Polynomial]]:
-    """Values of variables at which some condition reads what a fact of the same kind reads."""
+    """Values of variables at which some condition reads what a fact of the same kind reads, or a thing twice."""
     if not names:
         yield {}
         return
-    for fact, polarity in context.trail:
-        for guard in guards:
-            if not polarity or fact.kind != guard.kind:
-                continue
-            for mine in guard.value.atoms():
-                for other in fact.value.atoms():
-                    if isinstance(mine, Element) and isinstance(other, Element):
-                        found = read_alike(names, mine, other)
-                        if found is not None:
-                            yield found
+    pairs = [(guard, fact) for fact, polarity in context.trail for guard in guards if polarity]
+    for guard, fact in (*pairs, *((guard, guard) for guard in guards if guard.kind == "integer=0")):
+        for mine, other in product(guard.value.atoms(), fact.value.atoms() if fact.kind == guard.kind else ()):
+            if isinstance(mine, Element) and isinstance(other, Element) and other.free.isdisjoint(names):
+                found = read_alike(names, mine, other)
+                if found is not None:
+                    yield found
 
 
 def _known_counts(context: Context) -> Iterator[Polynomial]:
@@ -142,14 +141,35 @@ def _known_counts(context: Context) -> Iterator[Polynomial]:
 
 def counts_contradict(context: Context) -> bool:
     """Whether facts say that some of what is not there is there."""
+    truths = list(_truths(context))
     zero = [guard.value for guard, polarity in context.trail if guard.kind == "integer=0" and polarity]
+    zero += [count for count, holds in truths if not holds]
     none = [value for count in zero for value in (count, -count) if _is_a_count(context, value)]
     below = [guard.value + 1 for guard, polarity in context.trail if guard.kind == "integer>=0" and not polarity]
     none += [count for count in below if count.constant() is None and _is_a_count(context, count)]
-    if any(_is_at_least(context, count, fewer) for fewer in _known_counts(context) for count in none):
+    known = (*_known_counts(context), *(count for count, holds in truths if holds))
+    if any(_is_at_least(context, count, fewer) for fewer in known for count in none):
         return True
     false = [e for guard, polarity in context.trail if not polarity and (e := _element(guard)) is not None]
     return _is_one_of(context, false) or any(_has_some(context, count) for count in none)
+
+
+def _truths(context: Context) -> Iterator[tuple[Polynomial, bool]]:
+    """Of maxima of truth values, whether facts say that one of them holds, and how many do."""
+    for guard, polarity in context.trail:
+        atom = next((a for a in guard.value.atoms() if isinstance(a, Largest)), None)
+        if guard.kind != "integer=0" or atom is None or not all(map(is_truth_value, atom.items)):
+            continue
+        value = polynomial(atom)
+        if guard.value in (value, -value, value - 1, -value + 1):
+            counted = [Item(item.ranges, ONE, item.body) for item in atom.items if item.body != ZERO]
+            is_zero_there = guard.value in (value, -value)
+            yield count_present(context, Largest(counted)) if counted else ZERO, polarity is not is_zero_there
+
+
+def is_truth_value(item: Item) -> bool:
+    """Whether an item of a maximum is of truth values."""
+    return item.always and (item.body in (ZERO, ONE) or isinstance(item.body.atom(), Indicator))
 
 
 def _has_some(context: Context, count: Polynomial) -> bool:

@@ -1,4 +1,4 @@
-"""Functions of Triton's own library that stay calls: sorts and random numbers."""
+"""Functions that stay calls: sorts and random numbers of Triton's own library, and what is printed for a function."""
 
 from __future__ import annotations
 
@@ -7,11 +7,14 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from rewright import ops
+from rewright.frontends.triton.compiling import APPROXIMATIONS
 from rewright.frontends.triton.meaning.operations.bits import with_sign_of, without_sign
 from rewright.frontends.triton.meaning.values import Data, Value
 from rewright.frontends.triton.text import Operation
 from rewright.ir.errors import UnsupportedOperator
+from rewright.ir.operator import Operator
 from rewright.ir.types import DType
+from rewright.ops.functions import FUNCTIONS
 from rewright.ops.reference import building as rb
 from rewright.ops.reference.filled_folds import sorted_filled
 
@@ -26,6 +29,8 @@ def library_call(reader: Reader, op: Operation, name: str) -> tuple[Value, ...] 
 
     Its name says which constants it was given: ``sort_impl__fp32S16S_cNone_cNone_cTrue``.
     """
+    if name.startswith(f"{APPROXIMATIONS}."):
+        return _approximated(reader, op, name.removeprefix(f"{APPROXIMATIONS}.").partition("__")[0])
     found = re.fullmatch(r"triton\.language\.(?:standard|random)\.(\w+?)__.*", name)
     meaning = _FUNCTIONS.get(found.group(1)) if found else None
     return None if meaning is None else meaning(reader, op, re.findall(r"_c(\w+?)(?=_c|$)", name))
@@ -43,6 +48,18 @@ def _sorted(reader: Reader, op: Operation, constants: list[str]) -> tuple[Value,
         return (Data(position, data.axes, data.shape),)
     position = rb.slice_axis(b, position, axis, 0, int(count))
     return (Data(position, data.axes, (*data.shape[:-1], int(count))),)
+
+
+def _approximated(reader: Reader, op: Operation, name: str) -> tuple[Value, ...]:
+    """What a function that is printed for another one stands for."""
+    code = FUNCTIONS[name].code.triton
+    line, error = reader.writer.b.span.line, "" if code is None else code.error
+    text = f"line {line} has an approximation of {name}, which is off by {error} at most"
+    reader.assumptions[text] = None
+    return (reader.writer.apply(_APPROXIMATED[name], *map(reader.writer.data, reader.operands(op))),)
+
+
+_APPROXIMATED: dict[str, Operator] = {"tanh": ops.Tanh()}
 
 
 def _random(reader: Reader, op: Operation, constants: list[str]) -> tuple[Value, ...]:
