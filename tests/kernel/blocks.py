@@ -448,3 +448,12 @@ def saturated(x: Tensor) -> Tensor:
     out = torch.empty_like(x)
     saturated_kernel[(triton.cdiv(x.numel(), 16),)](x, out, x.numel(), 16)
     return out
+
+
+class WithoutSource:
+    """What is beside kernels in a module may be anything."""
+
+    src = None
+
+
+BESIDE = WithoutSource()

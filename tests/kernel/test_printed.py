@@ -11,6 +11,7 @@ pytest.importorskip("triton", reason="Triton is the extra [gpu]")
 
 import rewright as rw
 from rewright.ir.errors import RewrightError
+from rewright.ops.functions.rounding import ROUND_NEAREST_EVEN
 from rewright.ops.functions.transcendental import TANH
 from rewright.optimize.running import printed
 from rewright.optimize.running.triton_tuning import small_tiles
@@ -27,7 +28,7 @@ def test_what_is_printed_is_the_program(name: str) -> None:
     assert found.runs > 0
 
 
-@pytest.mark.parametrize("name", ["documents", "threshold"])
+@pytest.mark.parametrize("name", ["documents", "threshold", "largest", "router", "quantised_norm"])
 def test_what_is_printed_for_first_tiles_is_the_program(name: str) -> None:
     program, args = PROGRAMS[name]()
 
@@ -90,6 +91,16 @@ def test_the_series_of_a_printed_tanh_is_off_by_what_is_said() -> None:
     assert TANH.code.triton is not None
     source = TANH.code.triton.source
     assert "1.0 + s * (-0.3333333333 + s * (0.1333333333 + s * (-0.0539682540 + s * 0.0218694885)))" in source
+
+
+def test_a_printed_rounding_is_to_the_even_one_of_two() -> None:
+    x = torch.tensor([0.0, 0.5, 1.5, 2.5, -0.5, -1.5, -2.5, 0.49999997, -0.49999997, 8388607.5, 1e30, 3.2, -3.7])
+    low = x.floor()
+    rest, odd = x - low, low - 2.0 * (0.5 * low).floor()
+    up = (rest > 0.5) | ((rest == 0.5) & (odd == 1.0))
+    assert torch.equal(torch.where(x == low, x, low + torch.where(up, 1.0, 0.0)), x.round())
+    assert ROUND_NEAREST_EVEN.code.triton is not None
+    assert "up = (rest > 0.5) | ((rest == 0.5) & (odd == 1.0))" in ROUND_NEAREST_EVEN.code.triton.source
 
 
 def test_a_function_of_that_name_alone_is_read_as_it_is() -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -14,6 +15,7 @@ from rewright.ir.types import DType, TensorType
 from rewright.ops.reference import building as rb
 from rewright.ops.reference.affine import Affine
 from rewright.ops.reference.simplifying import SimplifyingBuilder
+from rewright.ops.sorting import sort_along
 
 Step = Callable[[GraphBuilder, int], int]
 SHAPE = (4, 2, 6)
@@ -192,3 +194,16 @@ def test_memory_that_nobody_wrote_is_no_known_number() -> None:
     memory = builder.add(ops.CustomCall(ops.CustomCall.UNINITIALIZED, (), (kind,), 0))
 
     assert builder.known(memory) is None
+
+
+@pytest.mark.parametrize(("start", "name"), [(0, "top_k"), (1, "slice")])
+def test_the_first_of_a_sort_are_the_largest(start: int, name: str) -> None:
+    b = SimplifyingBuilder()
+    x = b.input("x", ops.Input("x", TensorType((4, 6), DType.F32)))
+    sort = b.add(ops.Sort(1, True, "indices"), x)
+    b.output("first", b.add(ops.Slice((0, start), (4, 3), (1, 1)), sort))
+    graph = b.build()
+    assert graph.nodes[graph.outputs["first"]].op.name == name
+    values = np.array([[1.0, 2, 2, 0, np.nan, 2], [0, 0, 0, 0, 0, 0], [3, 1, 2, 5, 4, 0], [-1, -2, -1, 0, np.inf, 1]])
+    expected = sort_along(values, 1, True, "indices")[:, start:3]
+    assert np.array_equal(run(graph, {"x": values})["first"], expected)

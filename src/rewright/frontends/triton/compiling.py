@@ -63,21 +63,21 @@ LIBRARY = (("triton.language.standard", "sort_impl"), ("triton.language.random",
 """Functions of Triton's own library that stay calls in TTIR: what they give has a name, and the way to it has not."""
 
 
-APPROXIMATIONS = "rewright.approximations"
-"""The module of printed functions that are approximations, which stay calls too: what they stand for has a name."""
+PRINTED = "rewright.printed"
+"""The module of functions that are printed for others, which stay calls too: what they stand for has a name."""
 
 
 @contextmanager
 def _library_apart(function: Any) -> Generator[None]:
     generator: Any = import_module("triton.compiler.code_generator")
     check = getattr(generator, "_check_fn_args", None)  # which refuses blocks as arguments of calls that stay
-    own = _approximations(function)
+    own = _printed(function)
     functions: list[Any] = [getattr(import_module(home), name, None) for home, name in LIBRARY]
     known = [one for one in (*functions, *own) if check is not None and hasattr(one, "noinline")]
     before = [(one, one.noinline, one.__module__) for one in known]
     for one in known:
         one.noinline = True
-        one.__module__ = APPROXIMATIONS if one in own else one.__module__
+        one.__module__ = PRINTED if one in own else one.__module__
     generator._check_fn_args = _nothing
     try:
         yield
@@ -87,12 +87,13 @@ def _library_apart(function: Any) -> Generator[None]:
             one.noinline, one.__module__ = inlines, home
 
 
-def _approximations(function: Any) -> list[Any]:
+def _printed(function: Any) -> list[Any]:
     """The functions beside a kernel whose source is one that is printed for an approximation."""
     printed = [record.code.triton for record in FUNCTIONS.values()]
-    sources = {one.source.partition("def ")[2].strip() for one in printed if one is not None and one.error}
-    beside = getattr(function.fn, "__globals__", {}).values()
-    return [one for one in beside if getattr(one, "src", "").removeprefix("def ").strip() in sources]
+    sources = {one.source.partition("def ")[2].strip() for one in printed if one is not None and one.error is not None}
+    kind: Any = import_module("triton.runtime.jit").JITFunction
+    beside = [one for one in getattr(function.fn, "__globals__", {}).values() if isinstance(one, kind)]
+    return [one for one in beside if str(one.src).removeprefix("def ").strip() in sources]
 
 
 def _nothing(*_: object) -> None:

@@ -120,8 +120,8 @@ class Triton:
 
     text: str
     source: str
-    error: str = ""
-    """What the source is off by over real numbers, where it is an approximation."""
+    error: str | None = None
+    """What the source is off by over real numbers, or nothing; None where proofs read it as what it computes."""
 
 
 @dataclass(frozen=True, slots=True)

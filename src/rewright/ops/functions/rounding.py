@@ -119,7 +119,7 @@ def round_(x):
     up = (rest > 0.5) | ((rest == 0.5) & (odd == 1.0))
     return tl.where(x == low, x, low + tl.where(up, 1.0, 0.0))
 '''
-_ROUNDED = Triton("round_({0})", _ROUND)
+_ROUNDED = Triton("round_({0})", _ROUND, error="")
 ROUND_NEAREST_EVEN = ScalarFunction(
     name="round_nearest_even",
     operands=_FLOAT,

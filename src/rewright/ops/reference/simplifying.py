@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -255,7 +255,17 @@ def _slice(b: SimplifyingBuilder, op: ops.Slice, operands: tuple[int, ...]) -> i
     value = b.uniform(x)
     if value is not None:
         return _constant(b, value, op.infer([inner.type]).shape, inner.type.dtype)
+    if isinstance(inner.op, ops.Sort) and inner.op.descending and inner.op.dimension == len(shape) - 1:
+        return _first_of_sort(b, op, inner.op.result, inner.operands[0], shape)
     return _slice_of_parts(b, op, inner.operands, inner.op) if isinstance(inner.op, ops.Concatenate) else None
+
+
+def _first_of_sort(
+    b: SimplifyingBuilder, op: ops.Slice, result: Literal["values", "indices"], x: int, shape: tuple[Dim, ...]
+) -> int | None:
+    """The first elements of rows that are sorted, the largest first, are the largest ones."""
+    is_first = all(s == 0 for s in op.start) and all(s == 1 for s in op.stride) and op.limit[:-1] == shape[:-1]
+    return b.add(ops.TopK(op.limit[-1], result), x) if is_first else None
 
 
 def _slice_of_parts(

@@ -234,10 +234,11 @@ def top_k(x: torch.Tensor, count: int, result: str, kind: str) -> torch.Tensor:
         return torch.topk(x, count, dim=-1).values
     if count == 1 and x.shape[-1]:
         return torch.argmax(x, -1, keepdim=True).to(kind_of(kind))
-    found = torch.topk(x, min(count + 1, x.shape[-1]), dim=-1)
-    above, below = found.values[..., :-1], found.values[..., 1:]
-    if bool((above > below).all()):  # no two are equal, and none is NaN
-        return found.indices[..., :count].to(kind_of(kind))
+    if type(x) is torch.Tensor:  # what is traced has no values to compare
+        found = torch.topk(x, min(count + 1, x.shape[-1]), dim=-1)
+        above, below = found.values[..., :-1], found.values[..., 1:]
+        if bool((above > below).all()):  # no two are equal, and none is NaN
+            return found.indices[..., :count].to(kind_of(kind))
     return torch.sort(x, dim=-1, descending=True, stable=True).indices[..., :count].to(kind_of(kind))
 
 

@@ -33,12 +33,22 @@ def items_of(value: Polynomial) -> tuple[Item, ...]:
 
 def largest(context: Context, items: Iterable[Item]) -> Polynomial:
     """The largest of several items, none with an empty range."""
-    merged = _merge(context, {item.key: item for item in items})
+    merged = _above_constants(context, _merge(context, {item.key: item for item in items}))
     if not merged:
         raise TooHard("a maximum of nothing")
     if len(merged) == 1 and not merged[0].ranges and merged[0].always:
         return merged[0].body
     return polynomial(Largest(merged))
+
+
+def _above_constants(context: Context, items: list[Item]) -> list[Item]:
+    """The items without numbers that a value of another one is known not to be below."""
+    for item in [item for item in items if not item.ranges and item.always and item.body.constant() is not None]:
+        others = [other for other in items if other != item]
+        least = members(context, Largest(others)) if others else ()
+        if any(value.integer and context.holds(at_least(value, item.body)) for value in least):
+            items = others
+    return items
 
 
 def _merge(context: Context, items: dict[bytes, Item]) -> list[Item]:

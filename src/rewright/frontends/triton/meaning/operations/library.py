@@ -7,12 +7,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from rewright import ops
-from rewright.frontends.triton.compiling import APPROXIMATIONS
+from rewright.frontends.triton.compiling import PRINTED
 from rewright.frontends.triton.meaning.operations.bits import with_sign_of, without_sign
 from rewright.frontends.triton.meaning.values import Data, Value
 from rewright.frontends.triton.text import Operation
 from rewright.ir.errors import UnsupportedOperator
-from rewright.ir.operator import Operator
 from rewright.ir.types import DType
 from rewright.ops.functions import FUNCTIONS
 from rewright.ops.reference import building as rb
@@ -29,8 +28,8 @@ def library_call(reader: Reader, op: Operation, name: str) -> tuple[Value, ...] 
 
     Its name says which constants it was given: ``sort_impl__fp32S16S_cNone_cNone_cTrue``.
     """
-    if name.startswith(f"{APPROXIMATIONS}."):
-        return _approximated(reader, op, name.removeprefix(f"{APPROXIMATIONS}.").partition("__")[0])
+    if name.startswith(f"{PRINTED}."):
+        return _printed(reader, op, name.removeprefix(f"{PRINTED}.").partition("__")[0])
     found = re.fullmatch(r"triton\.language\.(?:standard|random)\.(\w+?)__.*", name)
     meaning = _FUNCTIONS.get(found.group(1)) if found else None
     return None if meaning is None else meaning(reader, op, re.findall(r"_c(\w+?)(?=_c|$)", name))
@@ -50,16 +49,16 @@ def _sorted(reader: Reader, op: Operation, constants: list[str]) -> tuple[Value,
     return (Data(position, data.axes, (*data.shape[:-1], int(count))),)
 
 
-def _approximated(reader: Reader, op: Operation, name: str) -> tuple[Value, ...]:
+def _printed(reader: Reader, op: Operation, name: str) -> tuple[Value, ...]:
     """What a function that is printed for another one stands for."""
-    code = FUNCTIONS[name].code.triton
-    line, error = reader.writer.b.span.line, "" if code is None else code.error
-    text = f"line {line} has an approximation of {name}, which is off by {error} at most"
-    reader.assumptions[text] = None
-    return (reader.writer.apply(_APPROXIMATED[name], *map(reader.writer.data, reader.operands(op))),)
+    operator, record = _PRINTED[name]
+    if record.code.triton is not None and record.code.triton.error:
+        error = f"{record.name}, which is off by {record.code.triton.error} at most"
+        reader.assumptions[f"line {reader.writer.b.span.line} has an approximation of {error}"] = None
+    return (reader.writer.apply(operator, *map(reader.writer.data, reader.operands(op))),)
 
 
-_APPROXIMATED: dict[str, Operator] = {"tanh": ops.Tanh()}
+_PRINTED = {"tanh": (ops.Tanh(), FUNCTIONS["tanh"]), "round": (ops.RoundNearestEven(), FUNCTIONS["round_nearest_even"])}
 
 
 def _random(reader: Reader, op: Operation, constants: list[str]) -> tuple[Value, ...]:
