@@ -19,7 +19,7 @@ Numbers = Sequence[float | int | bool]
 _MOST_CASES = 16
 """Longer tables are tensors: two are equal where all of their elements are."""
 _MOST_PLACES = 64
-"""The same for places of other tensors, since what is read there depends on each."""
+"""The same for few numbers many times, and for places of other tensors: what is read there depends on each."""
 
 
 def entry(context: Context, values: Numbers, place: Leaf, largest: int) -> Value:
@@ -27,7 +27,8 @@ def entry(context: Context, values: Numbers, place: Leaf, largest: int) -> Value
     number = place.constant() if isinstance(place, Polynomial) else None
     if isinstance(number, int) and 0 <= number < len(values):
         return constant(values[number])
-    most = _MOST_PLACES if _are_places(values, largest) else _MOST_CASES
+    is_told_apart = len(set(values)) <= _MOST_CASES or _are_places(values, largest)
+    most = _MOST_PLACES if is_told_apart else _MOST_CASES
     if not isinstance(place, Polynomial) or (len(values) > most and not all(map(math.isfinite, values))):
         raise TooHard(f"one of {len(values)} constants at a symbolic index")
     if len(values) > most:
@@ -50,7 +51,7 @@ def fixed(value: float | int | bool) -> Value:
 
 
 def _are_places(values: Numbers, largest: int) -> TypeGuard[Sequence[int]]:
-    return all(type(value) is int and 0 <= value < largest for value in values)
+    return all(isinstance(value, int) and 0 <= value < largest for value in values)
 
 
 def _element(context: Context, values: Numbers, place: Polynomial) -> Value:
