@@ -7,9 +7,9 @@ from bench.trusted import CHECKS, imported
 
 ENGINES = {"lifting", "refine", "blame", "interp", "frontends", "rules", "optimize", "env", "egraph"}
 BOUNDS = {
-    "certificate of a refinement": 18_946,
-    "certificate of an equivalence": 19_889,
-    "certificate of a kernel": 21_847,
+    "certificate of a refinement": 18_948,
+    "certificate of an equivalence": 19_891,
+    "certificate of a kernel": 21_849,
 }
 """Lines of code without comments and docstrings; the bounds go down, and up only for a law that nothing else shows.
 

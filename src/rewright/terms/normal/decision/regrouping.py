@@ -33,7 +33,7 @@ from rewright.terms.normal.polynomials.atoms import (
 )
 from rewright.terms.normal.polynomials.curves import Growing, apply_uninterpreted, outermost, same_sign
 from rewright.terms.normal.polynomials.powers import exponential, power
-from rewright.terms.normal.polynomials.ranged import Item, Largest, PrefixSum, Range, bound_name, inner_atoms
+from rewright.terms.normal.polynomials.ranged import Item, Largest, PrefixSum, bound_name, inner_atoms
 
 _MOST_TERMS = 4
 """So many terms at the end of a sum are taken out of it."""
@@ -68,7 +68,7 @@ def _without_last_terms(context: Context, value: Polynomial) -> Polynomial:
 
 
 def in_tiles(context: Context, atom: PrefixSum | Largest) -> Polynomial | None:
-    """A sum or maximum over k of what has ``floor(k / c)`` in it, over whole tiles of c and over the rest.
+    """A sum over k of what has ``floor(k / c)`` in it as one for each tile, a maximum as one of whole tiles and a rest.
 
     None where the ends are not whole tiles, and not known to be so many of them and a rest.
     """
@@ -78,35 +78,37 @@ def in_tiles(context: Context, atom: PrefixSum | Largest) -> Polynomial | None:
     found = _tiles(context, atom.body, bound_name(atom.depth, 0), atom.bounds[0]) if len(atom.bounds) == 1 else None
     if found is None:
         return None
+    size, count = found
     binders, body = open_sum(context, atom)
-    name, total = binders[0][0], ZERO
-    for low, high in found:
-        binder = (name, ZERO, high - low)
+    name, high = binders[0][0], binders[0][2]
+    total = ZERO
+    for tile in range(count + 1):
+        binder = (name, ZERO, polynomial(size) if tile < count else high - count * size)
         with context.ranges([binder]):
-            total = total + sum_terms(context, [binder], substitute(context, body, {name: symbol(name) + low}))
+            moved = substitute(context, body, {name: symbol(name) + tile * size})
+            total = total + sum_terms(context, [binder], moved)
     return total
 
 
 def _item_in_tiles(context: Context, item: Item) -> list[Item]:
     for number, (low, high) in enumerate(item.ranges):
         found = None if low.terms else _tiles(context, item.body, bound_name(item.depth, number), high)
-        if found is not None and context.holds(at_least(high, found[1][0] + 1)):  # no part is empty
-            return parts_of_item(context, item, number, found)
+        whole = ZERO if found is None else polynomial(found[0] * found[1])
+        if found is not None and context.holds(at_least(high, whole + 1)):  # no part is empty
+            return parts_of_item(context, item, number, ((ZERO, whole), (whole, high)))
     return [item]
 
 
-def _tiles(context: Context, body: Polynomial, name: str, high: Polynomial) -> tuple[Range, Range] | None:
-    """The whole tiles in which a variable below an end is divided, and the rest; None where these are not known."""
-    size = max((c for a in inner_atoms(body) if _is_digit(a, name) for c in [a.divisor.constant()] if c), default=0)
-    if not isinstance(size, int) or size < 2:
+def _tiles(context: Context, body: Polynomial, name: str, high: Polynomial) -> tuple[int, int] | None:
+    """The size of the tiles in which a variable below an end is divided, and how many are whole; None elsewhere."""
+    sizes = (a.divisor.constant() for a in inner_atoms(body) if _is_digit(a, name))
+    size, count = max((c for c in sizes if isinstance(c, int)), default=0), 0
+    if size < 2:
         return None
-    count = 0
     while count < _MOST_TILES and context.holds(at_least_zero(high - (count + 1) * size)):
         count += 1
-    whole = polynomial(count * size)
-    if not count or whole == high or not context.holds(at_least_zero(whole + size - high)):
-        return None
-    return (ZERO, whole), (whole, high)
+    is_known = count and context.holds(at_least_zero(polynomial((count + 1) * size) - high))
+    return (size, count) if is_known else None
 
 
 _MOST_TILES = 16
