@@ -7,9 +7,9 @@ from bench.trusted import CHECKS, imported
 
 ENGINES = {"lifting", "refine", "blame", "interp", "frontends", "rules", "optimize", "env", "egraph"}
 BOUNDS = {
-    "certificate of a refinement": 18_948,
-    "certificate of an equivalence": 19_891,
-    "certificate of a kernel": 21_849,
+    "certificate of a refinement": 18_947,
+    "certificate of an equivalence": 19_890,
+    "certificate of a kernel": 21_848,
 }
 """Lines of code without comments and docstrings; the bounds go down, and up only for a law that nothing else shows.
 

@@ -53,6 +53,8 @@ class Input(Leaf):
     def infer(self, operands: Sequence[TensorType]) -> TensorType:
         check_count(self.name, operands, 0)
         check_sizes(self.name, self.tensor.shape)
+        if "\0" in self.label:  # which the names of a prover's own tensors begin with
+            raise TypeMismatch(f"input {self.label!r} has a null character in its name; give it another name")
         return self.tensor
 
     def compute(self, operands: Sequence[Array], real: Real) -> Array:

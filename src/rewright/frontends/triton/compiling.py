@@ -71,7 +71,7 @@ PRINTED = "rewright.printed"
 def _library_apart(function: Any) -> Generator[None]:
     generator: Any = import_module("triton.compiler.code_generator")
     check = getattr(generator, "_check_fn_args", None)  # which refuses blocks as arguments of calls that stay
-    own = _printed(function)
+    own = printed_beside(function)
     functions: list[Any] = [getattr(import_module(home), name, None) for home, name in LIBRARY]
     known = [one for one in (*functions, *own) if check is not None and hasattr(one, "noinline")]
     before = [(one, one.noinline, one.__module__) for one in known]
@@ -87,13 +87,14 @@ def _library_apart(function: Any) -> Generator[None]:
             one.noinline, one.__module__ = inlines, home
 
 
-def _printed(function: Any) -> list[Any]:
-    """The functions beside a kernel whose source is one that is printed for an approximation."""
+def printed_beside(function: Any) -> list[Any]:
+    """The functions beside a kernel whose source, and what ``tl`` in it is, are those of one that is printed."""
     printed = [record.code.triton for record in FUNCTIONS.values()]
     sources = {one.source.partition("def ")[2].strip() for one in printed if one is not None and one.error is not None}
     kind: Any = import_module("triton.runtime.jit").JITFunction
     beside = [one for one in getattr(function.fn, "__globals__", {}).values() if isinstance(one, kind)]
-    return [one for one in beside if str(one.src).removeprefix("def ").strip() in sources]
+    own = [one for one in beside if one.fn.__globals__.get("tl") is import_module("triton.language")]
+    return [one for one in own if str(one.src).removeprefix("def ").strip() in sources]
 
 
 def _nothing(*_: object) -> None:

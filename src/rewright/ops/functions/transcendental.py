@@ -137,7 +137,7 @@ TANH = ScalarFunction(
     domain=EVERYWHERE,
     curve=Curve(-1.0, 1.0, "increasing", "odd", at_zero=0.0, root=0.0),
     laws=laws("finite", "nan"),
-    code=Code("tanh_({0})", Triton("tanh_({0})", _TANH, "1e-8 of its value"), "tanh", "tanh", cost=22, infix=None),
+    code=Code("tanh_({0})", Triton("tanh_({0})", _TANH, "2e-8 of its value"), "tanh", "tanh", cost=22, infix=None),
 )
 _FINITE = Domain("its argument is not infinite", ())
 

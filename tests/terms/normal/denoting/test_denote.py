@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import gc
 
+import pytest
+
 from rewright import ops
 from rewright.ir.dims import Dim
+from rewright.ir.errors import TypeMismatch
 from rewright.ir.types import DType, TensorType
 from rewright.terms.normal.algebra import new_context
 from rewright.terms.normal.denoting.denote import Denoter
 from rewright.terms.normal.facts.guards import Choice, Value, at_least
 from rewright.terms.normal.facts.signs import is_positive
-from rewright.terms.normal.polynomials.atoms import Polynomial, polynomial, symbol
+from rewright.terms.normal.polynomials.atoms import Element, Polynomial, polynomial, symbol
 from tests.programs import Builder
 
 
@@ -62,3 +65,14 @@ def test_tables_of_places_are_cases_where_other_numbers_are_elements_between_the
     power = read(tuple(1 << k for k in range(40)))
     assert isinstance(power, Polynomial) and is_positive(context, power)
     assert context.holds(at_least(polynomial(1 << 39), power)) and not context.holds(at_least(power, 2))
+
+
+def test_no_input_is_a_table_or_another_tensor_of_the_prover() -> None:
+    kind = TensorType((40,), DType.F64)
+    build = Builder("tables")
+    build.output("y", build.add(ops.Constant(kind, tuple(k / 7 for k in range(40)))))
+    element = Denoter(new_context(10.0), build.build(), size).value(0, (symbol("i"),))
+    assert isinstance(element, Polynomial)
+    (table,) = (atom.tensor for atom in element.atoms() if isinstance(atom, Element))
+    with pytest.raises(TypeMismatch, match="null character"):
+        Builder("forged").add(ops.Input(table, kind))

@@ -220,7 +220,7 @@ class Functions:
         return self._truth(at_least_zero(left - right), direction == "GE")
 
     def _sign_of_sum(self, value: Polynomial) -> int:
-        """One or minus one for a sum of which all addends have that sign, such as exponentials; else zero."""
+        """One or minus one for a sum that has that sign by its form, such as one of exponentials; else zero."""
         if value.integer or not value.terms:
             return 0
         signs = {1 if coefficient > 0 else -1 for coefficient in value.terms.values()}

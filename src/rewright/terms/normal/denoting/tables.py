@@ -6,7 +6,6 @@ import hashlib
 import math
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import TypeGuard
 
 from rewright.terms.normal.arithmetic.cases import branch
 from rewright.terms.normal.denoting.casts import limit_elements
@@ -27,8 +26,8 @@ def entry(context: Context, values: Numbers, place: Leaf, largest: int) -> Value
     number = place.constant() if isinstance(place, Polynomial) else None
     if isinstance(number, int) and 0 <= number < len(values):
         return constant(values[number])
-    is_told_apart = len(set(values)) <= _MOST_CASES or _are_places(values, largest)
-    most = _MOST_PLACES if is_told_apart else _MOST_CASES
+    are_places = all(isinstance(value, int) and 0 <= value < largest for value in values)
+    most = _MOST_PLACES if are_places or len(set(values)) <= _MOST_CASES else _MOST_CASES
     if not isinstance(place, Polynomial) or (len(values) > most and not all(map(math.isfinite, values))):
         raise TooHard(f"one of {len(values)} constants at a symbolic index")
     if len(values) > most:
@@ -50,13 +49,9 @@ def fixed(value: float | int | bool) -> Value:
     return constant(value)
 
 
-def _are_places(values: Numbers, largest: int) -> TypeGuard[Sequence[int]]:
-    return all(isinstance(value, int) and 0 <= value < largest for value in values)
-
-
 def _element(context: Context, values: Numbers, place: Polynomial) -> Value:
     """An element of a tensor that only tables of the same numbers are; whole ones lie between the least and largest."""
-    name = f"table_{hashlib.sha256(','.join(str(Fraction(value)) for value in values).encode()).hexdigest()}"
+    name = "\0table " + hashlib.sha256(",".join(str(Fraction(v)) for v in values).encode()).hexdigest()
     whole = all(value == int(value) for value in values)
     if whole:
         limit_elements(context, name, int(min(values)), int(max(values)))

@@ -187,7 +187,8 @@ def division(reader: Reader, op: Operation) -> Value:
         number = left.index.as_size()
         if isinstance(number, int) and isinstance(size, int) and size and name in ("divsi", "remsi"):
             toward_zero = abs(number) // abs(size) * (1 if (number < 0) == (size < 0) else -1)
-            return replace(left, index=Index(toward_zero if name == "divsi" else number - toward_zero * size))
+            found = toward_zero if name == "divsi" else number - toward_zero * size
+            return reader.fitting(replace(left, index=Index(found)))
         if size is not None and at_most(1, size) and reader.implies(left.index):
             if name == "ceildivsi":
                 return replace(left, index=floor(left.index + (size - 1), size))

@@ -51,14 +51,19 @@ def _sorted(reader: Reader, op: Operation, constants: list[str]) -> tuple[Value,
 
 def _printed(reader: Reader, op: Operation, name: str) -> tuple[Value, ...]:
     """What a function that is printed for another one stands for."""
-    operator, record = _PRINTED[name]
-    if record.code.triton is not None and record.code.triton.error:
-        error = f"{record.name}, which is off by {record.code.triton.error} at most"
-        reader.assumptions[f"line {reader.writer.b.span.line} has an approximation of {error}"] = None
-    return (reader.writer.apply(operator, *map(reader.writer.data, reader.operands(op))),)
+    record, error = _PRINTED[name]
+    if error:
+        line = reader.writer.b.span.line
+        reader.assumptions[f"line {line} has an approximation of {record}, which is off by {error} at most"] = None
+    return (reader.writer.apply(ops.REGISTRY[record](), *map(reader.writer.data, reader.operands(op))),)
 
 
-_PRINTED = {"tanh": (ops.Tanh(), FUNCTIONS["tanh"]), "round": (ops.RoundNearestEven(), FUNCTIONS["round_nearest_even"])}
+_PRINTED = {
+    code.text.partition("(")[0].rstrip("_"): (record.name, code.error)
+    for record in FUNCTIONS.values()
+    if (code := record.code.triton) is not None and code.error is not None
+}
+"""By the names of what is printed, the functions that it stands for, and what it is off by."""
 
 
 def _random(reader: Reader, op: Operation, constants: list[str]) -> tuple[Value, ...]:
