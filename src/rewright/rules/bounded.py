@@ -24,7 +24,7 @@ from rewright.rules.elements import Place, Program
 from rewright.rules.instances import sample_inputs, sample_sizes
 from rewright.rules.rule import Rule
 from rewright.terms.evaluate import Evaluator
-from rewright.terms.normal.decision.equality import clear_denominators
+from rewright.terms.normal.decision.regrouping import clear_denominators
 from rewright.terms.normal.polynomials.atoms import ZERO, Element, Function, Polynomial, polynomial
 from rewright.terms.normal.polynomials.powers import exponential, logarithm, power
 

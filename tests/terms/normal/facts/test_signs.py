@@ -81,6 +81,31 @@ def test_a_sum_of_squares_and_a_small_number_is_positive(context: Context) -> No
     assert not is_nonnegative(context, total(n, "square") - 1)
 
 
+def test_a_variance_is_not_negative(context: Context) -> None:
+    """By Cauchy and Schwarz, of so many numbers and of no fewer."""
+    count = polynomial(10)
+    at = symbol(bound_name(1, 0))
+    squares = polynomial(PrefixSum((count,), real("x", at) * real("x", at)))
+    plain = total(count, "x")
+    assert is_nonnegative(context, squares * 10 - plain * plain)
+    assert is_nonnegative(context, (squares + X * X) * 11 - (plain + X) * (plain + X))
+    assert not is_nonnegative(context, squares * 9 - plain * plain)
+    assert not is_nonnegative(context, (squares + X * X) * 10 - (plain + X) * (plain + X))
+    assert not is_nonnegative(context, plain * plain - squares * 10)
+    n = symbol("n")
+    assert not is_nonnegative(
+        context, polynomial(PrefixSum((n,), real("x", at) * real("x", at))) - total(n, "x") * total(n, "x")
+    )
+
+
+def test_a_sum_is_taken_from_two_longer_ones(context: Context) -> None:
+    n = symbol("n")
+    longer = total(n + 1, "exp") + total(n + 2, "exp")
+    assert is_positive(context, longer - total(n, "exp") * 2)
+    assert not is_nonnegative(context, longer - total(n, "exp") * 3)
+    assert not is_nonnegative(context, total(n + 1, "exp") - total(n, "exp") * 2)
+
+
 def test_a_sum_without_its_first_terms_is_positive_where_one_is_left(context: Context) -> None:
     n = symbol("n")
     first = [exponential(real("x", polynomial(k))) for k in range(3)]

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 
 from rewright.terms.normal.arithmetic.binders import open_binders
 from rewright.terms.normal.arithmetic.substitution import substitute
+from rewright.terms.normal.decision.maxima import equal_by_members, equal_reals, split_maximum, values_contradict
 from rewright.terms.normal.decision.regrouping import (
+    clear_denominators,
     in_tiles,
-    outside_of_binders,
     regroupings,
     with_atom,
-    with_last_terms,
+    without_last_terms,
 )
 from rewright.terms.normal.facts.context import Context, Signed
 from rewright.terms.normal.facts.guards import Choice, Guard, NotANumber, Value, at_least_zero, is_zero
 from rewright.terms.normal.facts.signs import is_positive
-from rewright.terms.normal.folds.items import mapped_largest, members
+from rewright.terms.normal.folds.items import mapped_largest
+from rewright.terms.normal.folds.last_terms import with_last_terms
 from rewright.terms.normal.folds.presence import counts_contradict, is_truth_value
 from rewright.terms.normal.folds.products import rebuild
 from rewright.terms.normal.folds.sums import open_sum, sum_terms
@@ -38,7 +39,7 @@ from rewright.terms.normal.polynomials.atoms import (
     polynomial,
 )
 from rewright.terms.normal.polynomials.powers import exponential, power
-from rewright.terms.normal.polynomials.ranged import Item, Largest, PrefixSum, inner_atoms
+from rewright.terms.normal.polynomials.ranged import Item, Largest, PrefixSum
 
 
 @dataclass(frozen=True)
@@ -79,10 +80,12 @@ def difference(context: Context, left: Value, right: Value, undefined: Undefined
     truth = _truth_value(left - right)
     if truth is not None:
         return _by_truth(context, truth, left, right, undefined)
-    split = _split_maximum(left - right)
+    split = split_maximum(left - right)
     if split is not None:
         return _by_largest(context, *split, left, right, undefined)
-    if _equal_reals(context, left - right) or counts_contradict(context) or _equal_by_members(context, left - right):
+    if equal_reals(context, left - right) or counts_contradict(context) or equal_by_members(context, left - right):
+        return None
+    if values_contradict(context):
         return None
     return _found(context, left, right)
 
@@ -136,14 +139,26 @@ def _arm(value: Value, guard: Guard, polarity: bool) -> Value:
 
 def equal_leaves(context: Context, left: Polynomial, right: Polynomial) -> bool:
     """Whether the difference vanishes once denominators are cleared and equal accesses are merged."""
-    rest = _where_known(context, left - right)
-    for opens in (None, False, None, True, None):
-        if not rest.terms:
-            return True
-        rest = clear_denominators(rest) if opens is None else _Unifier(context, opens=opens).polynomial(rest)
+    rest = _simpler(context, _where_known(context, left - right), _OPENED)
     if not rest.terms or any(equal_leaves(context, other, ZERO) for other in regroupings(context, rest)):
         return True
+    # Opened sums would take the last terms back.
+    if not _simpler(context, without_last_terms(context, rest), _CLOSED).terms:
+        return True
     return _same_maximum(context, left - right) or _same_logarithm(context, left - right)
+
+
+_CLOSED = (None, False, None)
+_OPENED = (*_CLOSED, True, None)
+"""Steps of which one clears denominators, where nothing is said, or merges accesses, with sums opened or not."""
+
+
+def _simpler(context: Context, rest: Polynomial, steps: Sequence[bool | None]) -> Polynomial:
+    """What is left of a difference after some steps."""
+    for opens in steps:
+        if rest.terms:
+            rest = clear_denominators(rest) if opens is None else _Unifier(context, opens=opens).polynomial(rest)
+    return rest
 
 
 def _where_known(context: Context, value: Polynomial) -> Polynomial:
@@ -233,22 +248,6 @@ def _inside(item: Item) -> tuple[object, ...]:
 def _moved_inside(context: Context, atom: Largest, factor: Polynomial, offset: Polynomial) -> Polynomial:
     """``factor * max + offset`` as one maximum, for a factor that is positive."""
     return mapped_largest(context, atom, lambda body: body * factor + offset)
-
-
-def clear_denominators(value: Polynomial) -> Polynomial:
-    """The value times the negative powers of sums in it: it vanishes where the value does."""
-    for _ in range(8):
-        worst: dict[Atom, Number] = {}
-        for monomial in value.terms:
-            for atom, exponent in monomial:
-                if isinstance(atom, Base) and exponent < 0:
-                    worst[atom] = min(worst.get(atom, 0), exponent)
-        if not worst:
-            break
-        for atom in sorted(worst, key=lambda a: a.key):
-            ceiling = -(Fraction(worst[atom]).numerator // Fraction(worst[atom]).denominator)
-            value = value * Polynomial({((atom, ceiling),): 1})
-    return value
 
 
 class _Unifier:
@@ -392,20 +391,6 @@ def _same_place(context: Context, left: Element | PrefixSum | Largest, right: El
     return all(context.equal(a, b) for a, b in zip(places, others, strict=True))
 
 
-def _split_maximum(value: Polynomial) -> tuple[Largest, list[Polynomial]] | None:
-    """A maximum outside of binders with several items, and the items as values."""
-    for atom in outside_of_binders(value):  # where it can be replaced
-        if not isinstance(atom, Largest) or not all(item.always for item in atom.items):
-            continue
-        if len(atom.items) >= 2 and not any(n.startswith("%") for n in atom.free):
-            return atom, [_item_value(item) for item in atom.items]
-    return None
-
-
-def _item_value(item: Item) -> Polynomial:
-    return polynomial(Largest([item])) if item.ranges else item.body
-
-
 def _by_largest(
     context: Context,
     atom: Largest,
@@ -426,30 +411,3 @@ def _by_largest(
             if found is not None:
                 return found
     return None
-
-
-def _equal_by_members(context: Context, value: Polynomial) -> bool:
-    """Whether a difference is zero because a maximum is no less than one of its values, of which something is known."""
-    if not context.universal or any(isinstance(atom, PrefixSum) for atom in inner_atoms(value)):
-        return False
-    with context.scope():
-        for atom in [a for a in value.atoms() if isinstance(a, Largest)]:
-            for member in members(context, atom):
-                context.add(at_least_zero(polynomial(atom) - member))
-        guard = is_zero(clear_denominators(value))
-        return guard if isinstance(guard, bool) else context.implied_real(guard, True)
-
-
-def _equal_reals(context: Context, value: Polynomial) -> bool:
-    """z3's real arithmetic on a difference without sums, as the last resort.
-
-    A maximum is any number to it, and asked of only where a case says something of it.
-    """
-    inside = [*inner_atoms(value)]
-    maxima = {atom for atom in inside if isinstance(atom, Largest)}
-    if any(isinstance(atom, PrefixSum) for atom in inside) or not all(atom.always for atom in maxima):
-        return False
-    if maxima and not any(maxima & {*guard.value.atoms()} for guard, _ in context.trail):
-        return False
-    guard = is_zero(clear_denominators(value))
-    return guard if isinstance(guard, bool) else context.implied_real(guard, True)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from fractions import Fraction
 from functools import partial
-from itertools import product
 from typing import TypeGuard
 
 from rewright.terms.normal.arithmetic.substitution import substitute
@@ -27,7 +27,6 @@ from rewright.terms.normal.polynomials.atoms import (
     Number,
     Polynomial,
     Product,
-    TooHard,
     polynomial,
     symbol,
 )
@@ -43,16 +42,16 @@ _MOST_PARTS = 4
 
 def regroupings(context: Context, value: Polynomial) -> Iterator[Polynomial]:
     """The value in other ways, each with fewer terms in its ranges or fewer functions under a maximum."""
-    for way in (_without_last_terms, _dealt_out, _factors_outside, _functions_outside):
+    for way in (_dealt_out, _factors_outside, _functions_outside):
         found = way(context, value)
         if found != value:
             yield found
 
 
-def _without_last_terms(context: Context, value: Polynomial) -> Polynomial:
+def without_last_terms(context: Context, value: Polynomial) -> Polynomial:
     """A sum up to ``n + 1`` is the one up to ``n`` and the term at ``n``."""
     alike: dict[tuple[bytes, bytes], dict[int, PrefixSum]] = {}
-    for atom in value.atoms():
+    for atom in outside_of_binders(value):
         if isinstance(atom, PrefixSum) and len(atom.bounds) == 1:
             last = atom.bounds[0].terms.get((), 0)
             if isinstance(last, int):
@@ -118,47 +117,6 @@ _MOST_TILES = 16
 def _is_digit(atom: Atom, name: str) -> TypeGuard[Floor]:
     """Whether an atom is the quotient of a variable by a number."""
     return isinstance(atom, Floor) and atom.numerator == symbol(name)
-
-
-def with_last_terms(context: Context, value: Polynomial) -> Polynomial:
-    """A sum up to n and the term at n as one up to ``n + 1``; and one without its last term as one up to ``n - 1``."""
-    for _ in range(_MOST_TERMS):
-        found = next((new for m in value.terms if (new := _with_term(context, value, m)) is not None), None)
-        if found is None:
-            break
-        value = found
-    return value
-
-
-def _with_term(context: Context, value: Polynomial, monomial: Monomial) -> Polynomial | None:
-    """The value with one more, or one less, term in a sum of a monomial, where that term is there too."""
-    coefficient = value.terms[monomial]
-    for atom, exponent in monomial:
-        if not isinstance(atom, PrefixSum) or exponent != 1 or len(value.terms) < 2:
-            continue
-        rest = Polynomial({tuple(f for f in monomial if f[0] != atom): coefficient})
-        for position, step in product(range(len(atom.bounds)), (1, -1)):
-            try:
-                term, other = _last_term(context, atom, position, step)
-            except (ZeroDivisionError, TooHard):
-                continue
-            single = (term * rest).single()
-            if single is None or value.terms.get(single[0]) != single[1] or single[0] == monomial:
-                continue
-            ends = [bound - int(step < 0 and n == position) for n, bound in enumerate(atom.bounds)]
-            if all(context.holds(at_least_zero(end)) for end in ends):  # no range is reversed
-                return value - term * rest - Polynomial({monomial: coefficient}) + other * rest
-    return None
-
-
-def _last_term(context: Context, atom: PrefixSum, position: int, step: int) -> tuple[Polynomial, Polynomial]:
-    """What a sum has more, or less, with one more term along a range, or with one less, and that sum."""
-    binders, body = open_sum(context, atom)
-    name, low, high = binders[position]
-    term = substitute(context, body, {name: high if step > 0 else high - 1})
-    longer = [b if b[0] != name else (name, low, high + step) for b in binders]
-    others = [b for b in binders if b[0] != name]
-    return sum_terms(context, others, term) * step, sum_terms(context, longer, body)
 
 
 # --- every k-th term
@@ -321,6 +279,25 @@ def _direction(expression: Polynomial) -> int:
     if not slope or difference != (argument - other) * slope:
         return 0
     return 1 if slope > 0 else -1
+
+
+# --- denominators
+
+
+def clear_denominators(value: Polynomial) -> Polynomial:
+    """The value times the negative powers of sums in it: it vanishes where the value does."""
+    for _ in range(8):
+        worst: dict[Atom, Number] = {}
+        for monomial in value.terms:
+            for atom, exponent in monomial:
+                if isinstance(atom, Base) and exponent < 0:
+                    worst[atom] = min(worst.get(atom, 0), exponent)
+        if not worst:
+            break
+        for atom in sorted(worst, key=lambda a: a.key):
+            ceiling = -(Fraction(worst[atom]).numerator // Fraction(worst[atom]).denominator)
+            value = value * Polynomial({((atom, ceiling),): 1})
+    return value
 
 
 # --- atoms replaced

@@ -38,6 +38,7 @@ from rewright.terms.normal.facts.guards import (
     is_zero,
 )
 from rewright.terms.normal.folds.last import last_over, may_be_absent
+from rewright.terms.normal.folds.last_terms import joined
 from rewright.terms.normal.folds.maxima import max_over, negative
 from rewright.terms.normal.folds.presence import may_be_infinite
 from rewright.terms.normal.folds.products import product_over
@@ -190,7 +191,9 @@ class Denoter:
             finally:
                 self._variables.pop()
         if kind == "sum" and not (is_float and self._grade == "move"):
-            return sum_over(self.context, name, size, value)
+            found = sum_over(self.context, name, size, value)
+            in_parts = isinstance(value, Choice) and name in value.free
+            return each(self.context, partial(joined, self.context), found) if in_parts else found
         if kind in ("maximum", "minimum") or (is_boolean and kind != "last"):
             empty = constant(fold.identity.value) if isinstance(fold.identity, scalars.Fixed) else MISSING
             return self.extreme(kind, empty, name, size, value)

@@ -8,7 +8,7 @@ from typing import Literal
 
 from rewright.terms.normal.facts.context import Context
 from rewright.terms.normal.facts.guards import at_least, at_least_zero
-from rewright.terms.normal.facts.squares import is_sum_of_squares
+from rewright.terms.normal.facts.squares import is_never_negative
 from rewright.terms.normal.polynomials.atoms import (
     Atom,
     Base,
@@ -49,7 +49,7 @@ def _sign(context: Context, value: Polynomial) -> Sign:
         found = rule(context, value)
         if found != "unknown":
             return found
-    if is_sum_of_squares(value) or _nonnegative_by_cases(context, value):
+    if is_never_negative(value) or _nonnegative_by_cases(context, value):
         return "nonnegative"
     if context.decide_cheaply(at_least_zero(-value)) is False:
         return "positive"
@@ -82,10 +82,11 @@ def _longer_sums(context: Context, value: Polynomial) -> Sign:
         if coefficient >= 0 or not taken:
             continue
         for longer, most in value.terms.items():
-            found = "unknown" if most < -coefficient else _rest_of_sum(context, longer, monomial, taken)
+            found = "unknown" if most <= 0 else _rest_of_sum(context, longer, monomial, taken)
             if found == "unknown":
                 continue
-            others = _sign(context, value - Polynomial({longer: -coefficient, monomial: coefficient}))
+            times = min(most, -coefficient)
+            others = _sign(context, value - Polynomial({longer: times, monomial: -times}))
             return found if others == "nonnegative" else others
     return "unknown"
 

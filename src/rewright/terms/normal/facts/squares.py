@@ -2,13 +2,46 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 
 from rewright.terms.normal.polynomials.atoms import Atom, Monomial, Number, Polynomial, sorted_monomial
+from rewright.terms.normal.polynomials.ranged import PrefixSum
 
 _MOST = 12
 """Squares in a polynomial that is looked at."""
 _Matrix = list[list[Fraction]]
+
+
+def is_never_negative(value: Polynomial) -> bool:
+    """Whether a polynomial is a sum of squares, or is one where sums of n squares are the least that they can be.
+
+    By Cauchy and Schwarz ``sum(x^2)`` is not below ``sum(x)^2 / n``, so a variance is not negative.
+    """
+    least = _with_least_squares(value)
+    return not least.terms or any(map(is_sum_of_squares, (value, least)))
+
+
+def _with_least_squares(value: Polynomial) -> Polynomial:
+    """What a polynomial is not below: ``sum(x)^2 / n`` stands for a sum of n squares, where the sum of x is there."""
+    sums = {atom for atom in value.atoms() if isinstance(atom, PrefixSum)}
+    for monomial, coefficient in value.terms.items():
+        atom = monomial[0][0] if len(monomial) == 1 and monomial[0][1] == 1 else None
+        single = atom.body.single() if isinstance(atom, PrefixSum) and coefficient > 0 else None
+        root = _root(single[0]) if single is not None and single[1] == 1 else None
+        if root is None or not isinstance(atom, PrefixSum):
+            continue
+        plain, count = PrefixSum(atom.bounds, Polynomial({root: 1})), _count(atom)
+        if plain in sums and count:
+            least = Polynomial({((plain, 2),): Fraction(coefficient) / count})
+            value = value - Polynomial({monomial: coefficient}) + least
+    return value
+
+
+def _count(atom: PrefixSum) -> int:
+    """Over how many terms a sum goes; nought where that is no number."""
+    ends = [bound.constant() for bound in atom.bounds]
+    return math.prod(end if isinstance(end, int) and end > 0 else 0 for end in ends)
 
 
 def is_sum_of_squares(value: Polynomial) -> bool:

@@ -1,1 +1,4 @@
-"""Folds over symbolic ranges in normal form. Read ``sums``, ``items``, ``presence``, ``maxima``, ``products``."""
+"""Folds over symbolic ranges in normal form.
+
+Read ``sums``, ``last_terms``, ``items``, ``presence``, ``maxima`` and ``products``, in this order.
+"""

@@ -204,6 +204,18 @@ def members(context: Context, atom: Largest) -> Iterator[Polynomial]:
             yield _apart(substitute(context, inside, {name: low for name, low, _ in binders}))[0]
 
 
+def members_at(context: Context, atom: Largest, places: Sequence[Polynomial]) -> Iterator[Polynomial]:
+    """The values of the items of a maximum that take part whatever holds, at those of some places in their ranges."""
+    for item in atom.items:
+        binders, inside = _open_item(context, item)
+        if not item.always or len(binders) != 1:
+            continue
+        name, low, high = binders[0]
+        for place in places:
+            if context.holds(at_least(place, low)) and context.holds(at_least(high, place + 1)):
+                yield _apart(substitute(context, inside, {name: place}))[0]
+
+
 def split_item(context: Context, item: Item, number: int, parts: int, size: Polynomial) -> list[Item]:
     """What is taken over one range dealt out to so many items, each with every so many-th value, ``size`` of them."""
     binders, inside = _open_item(context, item)

@@ -155,12 +155,19 @@ def _under_guards(
         indicator = polynomial(Indicator(guard))
         value = value * (indicator if polarity else ONE - indicator)
     summed = value
+    if _has_ragged_ends(name, summed) and context.holds(at_least(low + 1, high)):
+        return branch(context, at_least(high, low + 1), lambda: substitute(context, summed, {name: low}), lambda: ZERO)
     return branch(
         context,
         at_least(high, low),
         lambda: sum_terms(context, [(name, low, high)], summed),
         lambda: ZERO,
     )
+
+
+def _has_ragged_ends(name: str, value: Polynomial) -> bool:
+    """Whether how long a sum inside is depends on a variable, as at the edge of a mask in tiles."""
+    return any(name in bound.free for atom in value.atoms() if isinstance(atom, PrefixSum) for bound in atom.bounds)
 
 
 def _irredundant(context: Context, binder: Binder, guards: Guards) -> Guards:
