@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+import torch
 
 import rewright as rw
 from tests.kernel.references import REFERENCES, normal
@@ -199,3 +200,15 @@ def test_what_a_kernel_guards_is_not_taken_for_granted() -> None:
 def test_rows_that_are_added_to_may_be_one() -> None:
     args = (wrong.IDS.abs(), normal(4, 20), normal(3, 20))
     assert rw.kernel(wrong.gathered_and_added_reference, wrong.gathered_and_added, args).status != "proved"
+
+
+def test_a_number_that_the_reference_alone_knows_is_tried_in_the_interpreter() -> None:
+    """No random input is such a number; the graphs differ there, and the kernel is run on it."""
+
+    def reference(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return torch.where(x == 2.75, 0.0, x + y)
+
+    found = rw.kernel(reference, programs.add, (normal(50), normal(50)))
+
+    assert found.status == "refuted" and "by the kernel" in found.reason, found.reason
+    assert found.findings

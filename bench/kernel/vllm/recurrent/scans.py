@@ -189,7 +189,8 @@ def _slots() -> Iterator[Row]:
         trackers.commit_replayssm_ring_trackers(start, count, length, slots, accepted, _int((0, 2, 5, 9)), 3, 8)
         return start, count, length
 
-    yield Row("commit_replayssm_ring_trackers", _committed, committed, (*tracked, slots, _int((1, 2, 1))))
+    accepted = (*tracked, slots, _int((1, 2, 1)))
+    yield Row("commit_replayssm_ring_trackers", _committed, committed, accepted, given=_are_trackers)
     conv = vllm(f"{OPS}.causal_conv1d").causal_conv1d_fn
 
     def convolved(x: Tensor, w: Tensor, b: Tensor, states: Tensor) -> tuple[Tensor, Tensor]:
@@ -204,6 +205,13 @@ def _slots() -> Iterator[Row]:
         return out, states
 
     yield Row("causal_conv1d_fn", _convolved, convolved, (normal(8, 20), normal(8, 4), normal(8), normal(4, 8, 3)))
+
+
+def _are_trackers(start: Tensor, count: Tensor, length: Tensor, slots: Tensor, accepted: Tensor) -> tuple[Tensor, ...]:
+    """Sequences have trackers of their own, which hold as many steps as they can."""
+    apart = (slots[:, None] != slots) | torch.eye(3, dtype=torch.bool)
+    whole = [x >= 0 for x in (start, count, length, slots, accepted)]
+    return apart, slots < 8, start < 8, count <= 8, *whole
 
 
 def _chosen(slots: Tensor) -> Tensor:

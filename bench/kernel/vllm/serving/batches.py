@@ -43,8 +43,9 @@ def rows() -> Iterator[Row]:
     drafts = (numbers(90, 9), states, numbers(90, 5), whole(9, 9, 9), prompts, numbers(90, 5, 3, seed=1))
     yield Row("combine_sampled_and_draft_tokens", _combined, _combine_kernel, drafts)
     after = (states, whole(1, 3, 2), whole(1, 0, 1), numbers(90, 3, 3), computed, numbers(90, 5), tokens, prompts)
-    yield Row("post_update", _updated, _update_kernel, after)
-    yield Row("post_update (counts of tokens)", _recounted, _recount_kernel, (*after, numbers(3, 5, 90)))
+    yield Row("post_update", _updated, _update_kernel, after, given=_are_apart)
+    recounted = (*after, numbers(3, 5, 90))
+    yield Row("post_update (counts of tokens)", _recounted, _recount_kernel, recounted, given=_are_apart)
     yield Row("get_prompt_logprobs_token_ids", _next, _next_kernel, (states, computed, tokens))
     rope = (states, prompts, computed, numbers(9, 5), numbers(50, 15, 40))
     yield Row("_prepare_rope_positions_kernel", _turned, _turn_kernel, rope)
@@ -152,6 +153,12 @@ def _updated(
         tokens.index_copy(0, to, said),
         lengths.index_copy(0, to, length + sampled),
     )
+
+
+def _are_apart(states: Tensor, sampled: Tensor, *others: Tensor) -> tuple[Tensor, ...]:
+    """The requests of a batch are several, and each has as many tokens as are there."""
+    others_differ = (states[:, None] != states) | torch.eye(3, dtype=torch.bool)
+    return others_differ, states >= 0, sampled >= 0, sampled <= 3
 
 
 def _update_kernel(

@@ -30,7 +30,8 @@ def rows() -> Iterator[Row]:
     yield Row("update_draft_inputs", _updated, _update_kernel, update, dict.fromkeys(EACH, "requests"))
     alone = (ids, places, numbers(90, 5), whole(1, 0, 2), whole(9, 5, 12))
     yield Row("prepare_prefill_inputs (of a model of its own)", _alone, _alone_kernel, alone)
-    yield Row("pad_trailing_draft_slots", _ended, _end_kernel, (torch.arange(18).view(2, 9), torch.tensor([1, 3, 6])))
+    ended = (torch.arange(18).view(2, 9), torch.tensor([1, 3, 6]))
+    yield Row("pad_trailing_draft_slots", _ended, _end_kernel, ended, given=_are_within)
     yield Row("_shift_input_ids_kernel", _shifted, _shift_kernel, (ids, numbers(90, 3), torch.tensor([1, 3, 6])))
     yield Row("_shift_input_embeds_kernel", _moved, _move_kernel, (normal(9, 40), normal(3, 40)))
     cache = (ids, normal(9, 40), numbers(90, 5, 2), normal(5, 2, 40))
@@ -156,6 +157,11 @@ def _alone_kernel(ids: Tensor, places: Tensor, last: Tensor, rejected: Tensor, l
 def _ended(slots: Tensor, last: Tensor) -> Tensor:
     """Behind the last token that counts there is no slot."""
     return torch.where(torch.arange(9) > last.index_select(0, OWNER), -1, slots)
+
+
+def _are_within(slots: Tensor, last: Tensor) -> tuple[Tensor, Tensor]:
+    """The last token of each request is one of its own."""
+    return last >= STARTS[:3], last < STARTS[1:]
 
 
 def _end_kernel(slots: Tensor, last: Tensor) -> Tensor:

@@ -28,7 +28,7 @@ def rows() -> Iterator[Row]:
     yield Row("_compute_local_residual_mass_kernel", _residual, _residual_kernel,
         (-normal(6).abs(), target, draft, numbers(20, 6), warm))  # fmt: skip
     again = (numbers(20, 3, 4).long(), whole(1, 0, 2), numbers(20, 3, 4, seed=1).long(), normal(3, 4), normal(5))
-    yield Row("_insert_resampled_kernel", _inserted, _insert_kernel, again)
+    yield Row("_insert_resampled_kernel", _inserted, _insert_kernel, again, given=_have_a_next)
     yield Row("rejection_sample (temperature zero)", _verified, _verify_kernel, (target, numbers(20, 6)))
     yield Row("_flatten_sampled_kernel", _flat, _flat_kernel, (numbers(20, 3, 3).long(), whole(2, 1, 2)))
     yield Row("gather_draft_sampled", _drawn, _draw_kernel,
@@ -124,6 +124,11 @@ def _inserted(tokens: Tensor, count: Tensor, drawn: Tensor, best: Tensor, warm: 
     write = last | (warm.index_select(0, STATES) != 0)
     at = (torch.arange(4) == count[:, None]) & write[:, None]
     return torch.where(at, token, tokens), count + 1
+
+
+def _have_a_next(tokens: Tensor, count: Tensor, *others: Tensor) -> tuple[Tensor, Tensor]:
+    """No request has accepted more tokens than it has drafts."""
+    return count >= 0, count < LOGITS.diff()
 
 
 def _insert_kernel(tokens: Tensor, count: Tensor, drawn: Tensor, best: Tensor, warm: Tensor) -> tuple[Tensor, Tensor]:
