@@ -14,6 +14,7 @@ from rewright.certificates import audit  # noqa: E402
 from rewright.ir.errors import Refused, RewrightError  # noqa: E402
 from tests.kernel import blocks  # noqa: E402
 from tests.kernel.test_blocks import any_kernel  # noqa: E402
+from tests.kernel.wrong import before, before_reference  # noqa: E402
 
 Tensor = torch.Tensor
 GENERATOR = torch.Generator().manual_seed(0)
@@ -30,7 +31,7 @@ def are_slots(states: Tensor, slots: Tensor, x: Tensor) -> Tensor:
 
 
 def test_a_kernel_is_proved_for_inputs_that_meet_a_condition(tmp_path: Any) -> None:
-    assert rw.kernel(halved, blocks.halved, ARGUMENTS).status == "unknown"
+    assert rw.kernel(halved, blocks.halved, ARGUMENTS).status == "refuted"
     found = rw.kernel(halved, blocks.halved, ARGUMENTS, given=are_slots)
     assert found.status == "proved", found.reason
     assert any(text.startswith("the condition at test_condition.py:") for text in found.assumptions)
@@ -71,3 +72,13 @@ def test_parts_of_rows_are_written_one_after_the_other() -> None:
 def test_what_is_no_condition_is_an_error(given: Any, why: str) -> None:
     with pytest.raises(RewrightError, match=why):
         rw.kernel(halved, blocks.halved, ARGUMENTS, given=given)
+
+
+@pytest.mark.parametrize(("first", "status"), [(1, "proved"), (0, "refuted")])
+def test_what_data_leads_to_is_in_bounds(first: int, status: str) -> None:
+    """The row before is read where no sequence starts, which the first one has to."""
+    starts = torch.tensor([first, 0, 0, 1, 0])
+    found = rw.kernel(
+        lambda x: before_reference(x, starts), lambda x: before(x, starts), (torch.randn(5, 16, generator=GENERATOR),)
+    )
+    assert found.status == status, found.reason

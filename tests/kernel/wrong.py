@@ -483,3 +483,24 @@ def gathered_and_added(rows: Tensor, x: Tensor, table: Tensor) -> Tensor:
 
 def gathered_and_added_reference(rows: Tensor, x: Tensor, table: Tensor) -> Tensor:
     return table.index_add(0, rows, x + table[rows])
+
+
+@triton.jit
+def before_kernel(x, starts, out):
+    """The row before this one, where no new sequence starts: of the first row there is none before."""
+    row, lane = tl.program_id(0), tl.arange(0, 16)
+    if tl.load(starts + row) > 0:
+        found = tl.zeros((16,), tl.float32)
+    else:
+        found = tl.load(x + (row - 1) * 16 + lane)
+    tl.store(out + row * 16 + lane, found)
+
+
+def before(x: Tensor, starts: Tensor) -> Tensor:
+    out = torch.empty_like(x)
+    before_kernel[(x.shape[0],)](x, starts, out)
+    return out
+
+
+def before_reference(x: Tensor, starts: Tensor) -> Tensor:
+    return torch.where(starts[:, None] > 0, 0.0, torch.nn.functional.pad(x, (0, 0, 1, 0))[:-1])

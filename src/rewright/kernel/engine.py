@@ -104,8 +104,8 @@ def kernel(
         raise RewrightError(missing("triton", "reading a kernel"))
     named, sizes = dict(kwargs or {}), dict(dynamic or {})
     made = _generated(launcher, reference, args, named, sizes) if isinstance(launcher, str) else launcher
-    reference, launch = with_one_signature(reference, made)
-    meets_given = None if given is None else with_one_signature(reference, given)[1]
+    reference, launch = with_one_signature(reference, made, len(args))
+    meets_given = None if given is None else with_one_signature(reference, given, len(args))[1]
     known = None if meets_given is None else _condition(reference, meets_given, args, named, sizes)
     case = _Case(
         reference, launch, args, named, sizes, budget, explain, getattr(made, "assumptions", ()), known, meets_given

@@ -14,12 +14,21 @@ from rewright.ir.graph import Graph, Node
 from rewright.ops import Input
 
 
-def with_one_signature(reference: Any, launcher: Any) -> tuple[Any, Any]:
-    """Both functions, where one that takes any number of arguments has the parameters of the other one."""
+def with_one_signature(reference: Any, launcher: Any, count: int) -> tuple[Any, Any]:
+    """Both functions, where one that takes any number of arguments has the parameters of the other one.
+
+    Where both do, with other parameters in front, they have as many as there are arguments.
+    """
     mine, other = _takes_any(reference), _takes_any(launcher)
+    if mine and other and list(inspect.signature(reference).parameters) != list(inspect.signature(launcher).parameters):
+        kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+        shared = inspect.Signature([inspect.Parameter(f"argument{n}", kind) for n in range(count)])
+        return _as(reference, shared), _as(launcher, shared)
     if mine is False and other is True:
-        return reference, _as(launcher, reference)
-    return (_as(reference, launcher), launcher) if mine is True and other is False else (reference, launcher)
+        return reference, _as(launcher, inspect.signature(reference))
+    if mine is True and other is False:
+        return _as(reference, inspect.signature(launcher)), launcher
+    return reference, launcher
 
 
 def _takes_any(function: Any) -> bool | None:
@@ -31,14 +40,14 @@ def _takes_any(function: Any) -> bool | None:
     return None if found is None else any(p.kind is p.VAR_POSITIONAL for p in found.parameters.values())
 
 
-def _as(function: Callable[..., Any], like: Callable[..., Any]) -> Callable[..., Any]:
-    """A function that says that it has the parameters of another one."""
+def _as(function: Callable[..., Any], signature: inspect.Signature) -> Callable[..., Any]:
+    """A function that says that it has some parameters."""
 
     def called(*args: Any, **kwargs: Any) -> Any:
         return function(*args, **kwargs)
 
     called.__qualname__ = getattr(function, "__qualname__", called.__qualname__)
-    called.__signature__ = inspect.signature(like)  # pyright: ignore[reportFunctionMemberAccess]
+    called.__signature__ = signature  # pyright: ignore[reportFunctionMemberAccess]
     return called
 
 

@@ -93,3 +93,18 @@ def test_a_tile_whose_elements_all_count_needs_no_mask(kind: str, wanted: str) -
         return torch.where(whole | seen, 1.0, 0.0)
 
     assert status(at_once, skipping, torch.randn(TILE), torch.randn(20)) == wanted
+
+
+@pytest.mark.parametrize(("most", "wanted"), [(0.0, "proved"), (1.0, "unknown")])
+def test_of_two_equal_numbers_either_may_be_the_larger(most: float, wanted: str) -> None:
+    """``exp(min(d, 0))`` by cases: where d is zero both are one; with ``exp(1)`` in one of them they are not."""
+
+    def one_way(a: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+        apart = a[:, None] - a
+        return (torch.where(apart >= 0, 1.0, apart.exp()) * x).sum(-1)
+
+    def other_way(a: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+        apart = a[:, None] - a
+        return (torch.where(apart <= 0, (apart + (apart == 0) * most).exp(), 1.0) * x).sum(-1)
+
+    assert status(one_way, other_way, torch.randn(20), torch.randn(20)) == wanted

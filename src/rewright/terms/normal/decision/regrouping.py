@@ -10,7 +10,7 @@ from typing import TypeGuard
 
 from rewright.terms.normal.arithmetic.substitution import substitute
 from rewright.terms.normal.facts.context import Context
-from rewright.terms.normal.facts.guards import at_least, at_least_zero
+from rewright.terms.normal.facts.guards import Guard, at_least, at_least_zero, is_zero
 from rewright.terms.normal.facts.signs import is_positive
 from rewright.terms.normal.folds.items import largest, mapped_largest, parts_of_item, split_item
 from rewright.terms.normal.folds.sums import open_sum, sum_terms
@@ -20,9 +20,11 @@ from rewright.terms.normal.polynomials.atoms import (
     ZERO,
     Atom,
     Base,
+    Element,
     Exponential,
     Floor,
     Function,
+    Indicator,
     Monomial,
     Number,
     Polynomial,
@@ -42,7 +44,7 @@ _MOST_PARTS = 4
 
 def regroupings(context: Context, value: Polynomial) -> Iterator[Polynomial]:
     """The value in other ways, each with fewer terms in its ranges or fewer functions under a maximum."""
-    for way in (_dealt_out, _factors_outside, _functions_outside):
+    for way in (_dealt_out, _factors_outside, _functions_outside, _turned_around):
         found = way(context, value)
         if found != value:
             yield found
@@ -279,6 +281,57 @@ def _direction(expression: Polynomial) -> int:
     if not slope or difference != (argument - other) * slope:
         return 0
     return 1 if slope > 0 else -1
+
+
+# --- conditions the other way around
+
+
+def _turned_around(context: Context, value: Polynomial) -> Polynomial:
+    """Sums with ``1 - [g >= 0] + [g = 0]`` for ``[-g >= 0]``, where ``[g >= 0]`` is a condition of others.
+
+    Of two equal numbers either may be the larger one, and what is made of them is the same.
+    """
+    guards = {a.guard for a in inner_atoms(value) if isinstance(a, Indicator) and a.guard.kind == "real>=0"}
+    turned = [guard for guard in guards if _turned(guard) in guards and _turned(guard).key < guard.key]
+    for atom in {a.key: a for a in outside_of_binders(value) if turned and isinstance(a, PrefixSum)}.values():
+        body = atom.body
+        for guard in sorted(turned, key=lambda guard: guard.key):
+            body = _the_other_way(body, guard)
+        if body != atom.body:
+            binders, opened = open_sum(context, atom, body)
+            with context.ranges(binders):
+                value = with_atom(value, atom, sum_terms(context, binders, opened))
+    return value
+
+
+def _turned(guard: Guard) -> Guard:
+    """The condition on a real number the other way around."""
+    found = at_least_zero(-guard.value)
+    return found if isinstance(found, Guard) else guard
+
+
+def _the_other_way(body: Polynomial, guard: Guard) -> Polynomial:
+    """A body without a condition: where that is another one than the opposite, its number is zero."""
+    old, opposite, tie = Indicator(guard), polynomial(Indicator(_turned(guard))), is_zero(guard.value)
+    total = ZERO
+    for monomial, coefficient in body.terms.items():
+        others = tuple(factor for factor in monomial if factor[0] != old)
+        rest = Polynomial({others: coefficient})
+        if len(others) == len(monomial) or isinstance(tie, bool):
+            total = total + rest
+        else:
+            total = total + rest - rest * opposite + _where_zero(rest, guard.value) * polynomial(Indicator(tie))
+    return total
+
+
+def _where_zero(value: Polynomial, number: Polynomial) -> Polynomial:
+    """A value where a number is zero, which then says what one of the elements is that it is a sum of."""
+    alone = [(m[0][0], c) for m, c in number.terms.items() if len(m) == 1 and m[0][1] == 1]
+    for atom, coefficient in sorted(alone, key=lambda pair: (not _is_bound(pair[0]), pair[0].key)):
+        known = polynomial(atom) - number * (Fraction(1) / coefficient)
+        if isinstance(atom, Element) and atom not in inner_atoms(known):
+            return with_atom(value, atom, known)
+    return value
 
 
 # --- denominators

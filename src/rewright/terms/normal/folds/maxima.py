@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import partial
 
 from rewright.terms.normal.arithmetic.binders import Binder, Guards, range_of_guard, strided_binder
@@ -82,16 +83,25 @@ def _larger(context: Context, left: Value, right: Value) -> Value:
 
 
 def _leading(value: Polynomial) -> Number:
-    """The sum of the coefficients of the addends that are made of the first tensors and functions, nought if there is
-    none: it stays as it is where an index becomes another one, or a number."""
-    totals: dict[str, Number] = {}
-    for monomial, coefficient in value.terms.items():
-        heads = [
-            str(getattr(a, "tensor", getattr(a, "name", ""))) for a, _ in monomial if isinstance(a, Element | Function)
-        ]
-        head = " ".join(sorted(heads))
-        totals[head] = totals.get(head, 0) + coefficient
-    return next((totals[head] for head in sorted(totals) if totals[head]), 0)
+    """The sum of the coefficients of the addends that are made of the first tensors and functions, or read the first
+    places whatever variables are called, nought if there is none: it stays where an index becomes another one."""
+    for name_of in (_head, _anonymous):
+        totals: dict[str, Number] = {}
+        for monomial, coefficient in value.terms.items():
+            name = " ".join(sorted(name_of(a) for a, _ in monomial if isinstance(a, Element | Function)))
+            totals[name] = totals.get(name, 0) + coefficient
+        found = next((totals[name] for name in sorted(totals) if totals[name]), 0)
+        if found:
+            return found
+    return 0
+
+
+def _head(atom: Element | Function) -> str:
+    return atom.tensor if isinstance(atom, Element) else atom.name
+
+
+def _anonymous(atom: Element | Function) -> str:
+    return re.sub(r"[~%]\w+", "~", str(atom))
 
 
 def _finite_items(context: Context, value: Polynomial) -> tuple[Item, ...]:

@@ -99,7 +99,14 @@ class Accesses:
         choice = open_choice(self._w, address.index)
         if choice is not None:
             return self._load_chosen(address, choice, mask, reached, active, other)
-        shape, places = self._places(memory, address, given, sizes)
+        try:
+            shape, places = self._places(memory, address, given, sizes)
+        except UnsupportedOperator:
+            if self.guard is None and mask.data is None and not any(map(reads_data, given)):
+                raise
+            # Data says where this is read, so it says too that it is in bounds there.
+            zero = self._w.constant(0, address.shape, DType.I64)
+            return self.look_up(replace(address, data=zero), mask, reached, active, other)
         memory.loads.append(self._access(places, given, sizes, shape))
         if not any(map(reads_data, places)):
             parted = self._parted(memory, places, shape, address.shape, mask, active, other)

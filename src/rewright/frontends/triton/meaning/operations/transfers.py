@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rewright import ops
-from rewright.frontends.triton.meaning.addresses.indices import reads_data
 from rewright.frontends.triton.meaning.memories.numbers import number_at
 from rewright.frontends.triton.meaning.table import MEANINGS
 from rewright.frontends.triton.meaning.values import ALWAYS, DTYPES, Address, Data, Truth, Value, Whole
@@ -95,10 +94,7 @@ def load_from(reader: Reader, address: Address, mask: Truth, other: Data | None,
     number = None if dtype is None else number_at(reader, address, mask, other, dtype)
     if number is not None:
         return number
-    if address.data is not None or reads_data(address.index):  # which is in bounds where it is reached
-        reached = _guarded(reader, mask)
-    else:
-        reached = mask
+    reached = _guarded(reader, mask)  # places that data gives are in bounds where they are reached
     load = reader.access.load if address.data is None else reader.access.look_up
     kind = reader.writer.b.type(reader.memories[address.argument].position).dtype
     if other is not None and kind.is_unsigned:
