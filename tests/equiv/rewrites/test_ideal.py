@@ -6,11 +6,15 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import pytest
+
 from rewright import ops
 from rewright.equiv.rewrites.ideal import idealise
 from rewright.ir.graph import Graph, GraphBuilder
 from rewright.ir.operator import Operator
 from rewright.ir.types import DType, TensorType
+from rewright.ops.functions.record import Direction
+from rewright.ops.reference import building as rb
 from rewright.proof.rewriting.numbers.taken import FOLDED, INVERSES, MASKS
 from rewright.refine.rewriting.drafts import Draft, graphs_of
 from tests.equiv.rewriting import taken
@@ -110,3 +114,19 @@ def test_a_quotient_by_a_table_is_a_product() -> None:
     assert any(
         isinstance(node.op, ops.Divide) for node in ideal_of([with_table(ops.Divide(), 7.0, 0.0)]).graphs[0].nodes
     )
+
+
+@pytest.mark.parametrize(("masked", "direction", "chosen"), [
+    (False, "EQ", ops.Reduce), (False, "NE", ops.Reduce), (True, "EQ", ops.Select), (True, "NE", ops.Select),
+])  # fmt: skip
+def test_the_largest_of_numbers_is_no_infinity(masked: bool, direction: Direction, chosen: type[Operator]) -> None:
+    """What no row can be needs no other result; where some numbers may be masked, it stays."""
+    b = GraphBuilder()
+    x, mask = b.input("x", ops.Input("x", KIND)), b.input("mask", ops.Input("mask", TensorType((2,), DType.BOOL)))
+    seen = rb.select(b, mask, x, rb.splat_like(b, -math.inf, x)) if masked else x
+    most = rb.reduce(b, "maximum", seen, [0])
+    asked = rb.compare(b, direction, most, rb.splat_like(b, -math.inf, most))
+    sides = rb.splat_like(b, math.nan, most), rb.reduce(b, "sum", x, [0])
+    b.output("y", rb.select(b, asked, *(sides if direction == "EQ" else sides[::-1])))
+    (graph,) = ideal_of([b.build()]).graphs
+    assert type(graph.nodes[graph.outputs["y"]].op) is chosen
