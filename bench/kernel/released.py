@@ -25,6 +25,7 @@ from bench.kernel.packages import PACKAGES
 from bench.kernel.rows import Row, normal
 from rewright.frontends.torch.names import bind_arguments
 from rewright.frontends.triton import launches
+from rewright.frontends.triton.meaning.operations.transfers import LEFT_OPEN
 from rewright.kernel.running import draws, run_beside
 
 _OUTCOMES = ("no kernel", "refuted", "equal", "unknown", "error", "wrongly proved")
@@ -89,7 +90,8 @@ def outcome(row: Row) -> tuple[str, str]:
     names = list(bind_arguments(row.reference, row.args, {}))
     dynamic = {name: {0: symbol} for name, symbol in row.symbols.items()}
     inputs = draws(row.args, {}, names, dynamic, steps=(1, -1, 7, 2, 13, -3))
-    run = run_beside(row.reference, row.launcher, inputs, 60)
+    zeros = any(text.endswith(LEFT_OPEN) for text in found.assumptions)  # then the verdict says so
+    run = run_beside(row.reference, row.launcher, inputs, 60, zeros=zeros)
     return ("equal" if run.outcome == "agrees" else "wrongly proved"), f"{found.reason} {run.text}"
 
 

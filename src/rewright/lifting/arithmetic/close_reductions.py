@@ -129,7 +129,7 @@ class FoldCloser:
             if isinstance(length, int):
                 coefficient *= length
             else:
-                operand = self._terms.multiply([operand, (self._terms.size(length), ())])
+                operand = self._terms.multiply([operand, self._terms.size(length)])
         return Addend(coefficient, *operand)
 
     def _close_fold(self, hole: int, region: Region) -> Addend:

@@ -196,7 +196,7 @@ def _fold(
         if kind != "sum":
             raise NotAView("a product over an axis that does not occur")
         if isinstance(length, SizeExpr):
-            term, access = algebra.terms.multiply([(term, access), (algebra.terms.size(length), ())])
+            term, access = algebra.terms.multiply([(term, access), algebra.terms.size(length)])
         else:
             coefficient = coefficient * length
     ranges: dict[int, tuple[Dim, Dim]] = {v: (0, n) for v, n in folded.items() if v in occurring}

@@ -241,7 +241,9 @@ class Algebra:
         if not self.sequential:
             rest = self._over_all(rest)
         if constant:
-            rest, constant = self._absorb(*self._opposite(rest, constant))
+            rest, constant = self._opposite(rest, constant)
+        if constant or any(term == self.terms.index and not access[0][1] for _, term, access in rest):
+            rest, constant = self._absorb(rest, constant)
         total = self.sum_of(rest)
         if total is None:
             return (Addend(constant, one, ()),) if constant else ()
@@ -286,13 +288,18 @@ class Algebra:
     def _absorb(
         self, items: list[tuple[Fraction, int, Access]], constant: Fraction
     ) -> tuple[list[tuple[Fraction, int, Access]], Fraction]:
-        """Move a whole constant into the offset of an index, which is where a slice would put it."""
+        """Move whole numbers, sizes among them, into the offset of an index, which is where a slice would put them."""
+        sizes = [(c, access[0][0]) for c, term, access in items if term == self.terms.index and not access[0][1]]
         for k, (coefficient, term, access) in enumerate(items):
-            offset = constant / coefficient
-            if term == self.terms.index and offset.denominator == 1:
-                (low, strides), *_ = access
-                moved = (coefficient, term, ((low + int(offset), strides),))
-                return [*items[:k], moved, *items[k + 1 :]], Fraction(0)
+            addends = [(c / coefficient, low) for c, low in ((constant, 1), *sizes)]
+            if term != self.terms.index or not access[0][1] or any(times.denominator != 1 for times, _ in addends):
+                continue
+            (low, strides), *_ = access
+            for times, size in addends:
+                low = low + size * int(times)
+            moved = (coefficient, term, ((low, strides),))
+            rest = [i for i in (*items[:k], *items[k + 1 :]) if i[1] != self.terms.index or i[2][0][1]]
+            return [*rest, moved], Fraction(0)
         return items, constant
 
     def _generalise(self, items: Sequence[tuple[Fraction, int, Access]]) -> Addend | None:

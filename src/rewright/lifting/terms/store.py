@@ -511,9 +511,9 @@ class Terms:
         outer = [frame.outer(v) for k, v in enumerate(order) if k not in inner]
         return term, tuple(outer)
 
-    def size(self, value: SizeExpr) -> int:
-        """A size symbol expression as a number."""
-        return self._add(Size(value), (), 0)
+    def size(self, value: SizeExpr) -> Operand:
+        """A size symbol expression as a number: the one at that place of an index."""
+        return self.index, ((value, ()),)
 
     def reads_named(self, term: int) -> bool:
         """Whether a term is made of something that has a name."""

@@ -18,7 +18,7 @@ import numpy as np
 from rewright import ops
 from rewright.analysis.evenness import splat
 from rewright.ir.errors import RewrightError
-from rewright.ir.graph import Graph, Node
+from rewright.ir.graph import Graph, GraphBuilder, Node
 from rewright.ir.types import DType, TensorType
 from rewright.ops.base import Array, TensorOperator
 from rewright.proof.rewriting.lemma import Lemma
@@ -80,12 +80,13 @@ class _Side:
 def compare_closed(lemma: Lemma) -> tuple[Taken, ...] | None:
     """What is taken for granted where both sides, which read nothing, are one tensor; None where they are not one."""
     kind = _type_of(lemma.left)
-    if kind is None or kind != _type_of(lemma.right) or not kind.is_static():
+    if kind is None or kind != _type_of(lemma.right):
         return None
-    mine, other = evaluate(lemma.left), evaluate(lemma.right)
+    sides = [side if kind.is_static() else _of_one_element(side, kind.dtype) for side in (lemma.left, lemma.right)]
+    mine, other = (None if side is None else evaluate(side) for side in sides)
     if mine is None or other is None:
         return None
-    left, right = _Side(lemma.left, mine), _Side(lemma.right, other)
+    left, right = (_Side(side, found) for side, found in zip(sides, (mine, other), strict=True) if side is not None)
     with np.errstate(all="ignore"):
         found = _floats(left, right, kind.dtype) if kind.dtype.is_float else _integers(left, right)
     if found is None:
@@ -100,6 +101,17 @@ def _type_of(graph: Graph) -> TensorType | None:
     if graph.inputs or len(graph.outputs) != 1:
         return None
     return graph.nodes[next(iter(graph.outputs.values()))].type
+
+
+def _of_one_element(graph: Graph, dtype: DType) -> Graph | None:
+    """The number that all elements of a program are, as a program, whatever its sizes; None where they may differ."""
+    (root,) = graph.outputs.values()
+    value = splat(graph, root)
+    if value is None:
+        return None
+    builder = GraphBuilder(graph.name)
+    builder.output("result", builder.add(ops.Constant(TensorType((), dtype), (value,))))
+    return builder.build()
 
 
 def _is_held(graph: Graph, node: Node) -> bool:
