@@ -12,7 +12,6 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from itertools import permutations
 
 import numpy as np
 
@@ -20,13 +19,13 @@ from rewright import ops
 from rewright.analysis.evenness import splat
 from rewright.equiv.lemmas.building import values_of
 from rewright.equiv.rewrites.equal_masks import changing, core
+from rewright.equiv.rewrites.impossible import without_impossible
 from rewright.equiv.rewrites.layouts import lay_out, views_behind
 from rewright.equiv.rewrites.mask_values import fillings
 from rewright.ir.dims import Shape
 from rewright.ir.graph import Graph, GraphBuilder, Node
 from rewright.ir.types import DType, TensorType
 from rewright.ops.base import Array
-from rewright.ops.facts import Facts
 from rewright.proof.rewriting.numbers.taken import EVERY_LOWEST, ROOTED, ROUNDING, are_close, as_infinity
 from rewright.proof.rewriting.parts import depends_on_inputs
 from rewright.refine.rewriting.drafts import Draft, graphs_of
@@ -41,7 +40,7 @@ def idealise(drafts: Sequence[Draft], *, masks_choose: bool = False) -> list[Dra
     """
     found: list[Draft] = []
     for draft, filled in zip(drafts, fillings(graphs_of(drafts), EVERY_LOWEST), strict=True):
-        masked = _without_impossible(_mask(draft, filled))
+        masked = without_impossible(_mask(draft, filled))
         chosen = _choose(masked) if masks_choose else masked
         found.append(_factors(_fold(chosen)))
     return _with_roots(_merge(found))
@@ -175,33 +174,6 @@ def _number(builder: GraphBuilder, position: int) -> float | None:
         node = builder.node(node.operands[0])
     value = ops.splat(node.op)
     return None if value is None else float(value)
-
-
-def _without_impossible(draft: Draft) -> Draft:
-    """The program without choices by whether a number is an infinity that it cannot be, as of a maximum of numbers.
-
-    What is not a number for a row of which nothing counts is then no part of a program whose rows all count.
-    """
-    graph = draft.graph
-
-    def make(builder: GraphBuilder, position: int, node: Node, operands: tuple[int, ...]) -> int | None:
-        asked = graph.nodes[node.operands[0]] if isinstance(node.op, ops.Select) else None
-        if asked is None or not isinstance(asked.op, ops.Compare) or asked.op.direction not in ("EQ", "NE"):
-            return None
-        pairs = permutations(asked.operands)
-        if not any(_differ(draft.facts[a], splat(graph, b)) for a, b in pairs):
-            return None
-        return operands[1] if asked.op.direction == "NE" else operands[2]
-
-    has_none = any(isinstance(n.op, ops.Constant) and any(map(math.isnan, n.op.values)) for n in graph.nodes)
-    return draft.rebuild(make) if has_none else draft
-
-
-def _differ(facts: Facts, number: float | None) -> bool:
-    """Whether what is known of a node says that it is nowhere this infinity."""
-    if number is None or not math.isinf(number) or facts.nan:
-        return False
-    return not (facts.plus_infinity if number > 0 else facts.minus_infinity)
 
 
 # --- numbers made of numbers
