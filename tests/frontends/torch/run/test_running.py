@@ -1,6 +1,7 @@
 """Programs that run for real: what is recorded, what is fixed at the value of the run, and what is said about it."""
 
 import re
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -49,6 +50,26 @@ def test_a_run_is_recorded_as_the_program_that_ran() -> None:
     for name, parameter in module.named_parameters():
         np.testing.assert_allclose(found[f"grad:{name}"], parameter.grad, rtol=1e-4, atol=1e-6)
     assert graph.metadata["assumptions"] == ONE_RUN
+
+
+def test_memory_that_nobody_wrote_to_is_no_constant_of_the_run() -> None:
+    def program(x: torch.Tensor) -> torch.Tensor:
+        counts = torch.bincount(x.topk(2).indices.reshape(-1), minlength=8)
+        assert cast("Any", counts).tolist()
+        return x * (counts + torch.empty_like(counts))
+
+    graph = rw.capture(program, (torch.randn(4, 8),), run=True)
+    assert any(isinstance(node.op, ops.CustomCall) for node in graph.nodes)
+    assert "before it is written" in graph.metadata["assumptions"]
+
+
+@pytest.mark.parametrize("numbers", [[2**63 - 1, -(2**63), 0], [-(2**62), 2**62, 0], [0, 2**62, -(2**63)]])
+def test_constants_whose_difference_is_beyond_64_bits(numbers: list[int]) -> None:
+    def program(x: torch.Tensor) -> torch.Tensor:
+        return x + torch.tensor(numbers)
+
+    graph = rw.capture(program, (torch.zeros(3, dtype=torch.int64),))
+    np.testing.assert_array_equal(computed(graph, x=torch.zeros(3, dtype=torch.int64))["output"], numbers)
 
 
 def test_a_branch_on_a_value_is_taken_as_it_was_and_named() -> None:

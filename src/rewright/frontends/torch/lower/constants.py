@@ -65,6 +65,8 @@ def _ramp(b: SimplifyingBuilder, tensor: torch.Tensor, kind: TensorType) -> int 
             continue
         line: Any = tensor.movedim(axis, 0).reshape(size, -1)
         start, step = int(line[0, 0]), int(line[1, 0]) - int(line[0, 0])
+        if not all(-(2**63) <= number < 2**63 for number in (start, step, start + step * (size - 1))):
+            continue
         expected = start + step * torch.arange(size, dtype=torch.int64, device="cpu").unsqueeze(1)
         if bool((line.to(torch.int64) == expected).all()):
             result = b.add(ops.Multiply(), b.add(ops.Iota(kind, axis)), b.add(ops.Constant(kind, (step,))))

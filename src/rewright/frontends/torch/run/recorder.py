@@ -140,12 +140,13 @@ class RunRecorder(Recorder):
         """Remember of results whether they depend on inputs, and their values where they are whole numbers."""
         node.meta["depends"] = depends
         unfinished = isinstance(result, torch.Tensor) and func.namespace == "rewright"
+        has_value = not unfinished and func.overloadpacket not in _ALLOCATIONS
         for tensor in tree_leaves(result):
             if isinstance(tensor, torch.Tensor):
                 part = self.node(tensor)
                 part.meta["depends"] = depends
                 self.memory.mark(tensor, depends)
-                if not unfinished:
+                if has_value:
                     _snapshot(part, tensor)
 
     def _unknown(self, tensor: torch.Tensor) -> torch.fx.Node:
@@ -268,6 +269,11 @@ _BY_MASK: dict[Any, Callable[..., Any]] = {
     _aten.masked_select.default: _masked_select,
 }
 """Operators that choose by a mask: which elements is a value of the run."""
+
+_ALLOCATIONS = frozenset(
+    {_aten.empty, _aten.empty_like, _aten.empty_permuted, _aten.empty_strided, _aten.new_empty, _aten.new_empty_strided}
+)
+"""Operators that give memory as it is: what it holds is no value of the run."""
 
 _LOOKS = frozenset({_aten._local_scalar_dense.default, _aten.equal.default, _aten.is_nonzero.default})
 """Operators whose result is no tensor: the program looks at values."""

@@ -123,7 +123,9 @@ class _Seat:
         except _Cancelled:
             return
         except BaseException as error:  # the scheduler waits for every rank, whatever happens to it
-            self._outcome = _Failed(CaptureError(f"rank {self._rank} ended by {error!r}; correct the program"))
+            failed = CaptureError(f"rank {self._rank} ended by {error!r}; correct the program")
+            failed.__cause__ = error
+            self._outcome = _Failed(failed)
         self._back.release()
 
     def _ask(self, request: Request) -> Any:
