@@ -7,9 +7,9 @@ from bench.trusted import CHECKS, imported
 
 ENGINES = {"lifting", "refine", "blame", "interp", "frontends", "rules", "optimize", "env", "egraph"}
 BOUNDS = {
-    "certificate of a refinement": 19_085,
-    "certificate of an equivalence": 20_028,
-    "certificate of a kernel": 21_986,
+    "certificate of a refinement": 19_087,
+    "certificate of an equivalence": 20_030,
+    "certificate of a kernel": 21_988,
 }
 """Lines of code without comments and docstrings; the bounds go down, and up only for a law that nothing else shows.
 

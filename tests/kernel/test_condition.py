@@ -14,7 +14,7 @@ from rewright.certificates import audit  # noqa: E402
 from rewright.ir.errors import Refused, RewrightError  # noqa: E402
 from tests.kernel import blocks  # noqa: E402
 from tests.kernel.test_blocks import any_kernel  # noqa: E402
-from tests.kernel.wrong import before, before_reference  # noqa: E402
+from tests.kernel.wrong import after, after_reference, before, before_reference  # noqa: E402
 
 Tensor = torch.Tensor
 GENERATOR = torch.Generator().manual_seed(0)
@@ -81,4 +81,13 @@ def test_what_data_leads_to_is_in_bounds(first: int, status: str) -> None:
     found = rw.kernel(
         lambda x: before_reference(x, starts), lambda x: before(x, starts), (torch.randn(5, 16, generator=GENERATOR),)
     )
+    assert found.status == status, found.reason
+
+
+@pytest.mark.parametrize(("in_place", "status"), [(False, "proved"), (True, "unknown")])
+def test_what_data_leads_to_may_be_what_another_instance_writes(in_place: bool, status: str) -> None:
+    """The interpreter runs instances in order, in which the rows that are read are still those of before."""
+    ends = torch.tensor([0, 0, 1, 0, 1])
+    args = (torch.randn(5, 16, generator=GENERATOR),)
+    found = rw.kernel(lambda x: after_reference(x, ends), lambda x: after(x, ends, in_place=in_place), args)
     assert found.status == status, found.reason

@@ -34,6 +34,13 @@ def test_parameters_may_have_other_names_and_need_not_be_read() -> None:
     assert rw.kernel(lambda x, y, z: x + y, launcher, args, dynamic=reference.dynamic).status == "proved"
 
 
+def test_functions_of_any_number_of_arguments_need_no_names_in_common() -> None:
+    def launcher(x: Any, *others: Any) -> Any:
+        return programs.add(x, *others)
+
+    assert rw.kernel(lambda *both: both[0] + both[1], launcher, (normal(50), normal(50))).status == "proved"
+
+
 def test_sizes_that_are_numbers_need_no_condition_on_offsets() -> None:
     reference = REFERENCES["add"]
     found = rw.kernel(reference.function, programs.add, reference.args)

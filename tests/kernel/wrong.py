@@ -504,3 +504,25 @@ def before(x: Tensor, starts: Tensor) -> Tensor:
 
 def before_reference(x: Tensor, starts: Tensor) -> Tensor:
     return torch.where(starts[:, None] > 0, 0.0, torch.nn.functional.pad(x, (0, 0, 1, 0))[:-1])
+
+
+@triton.jit
+def after_kernel(x, ends, out):
+    """The row after this one, where no sequence ends; in place another instance may have written to it."""
+    row, lane = tl.program_id(0), tl.arange(0, 16)
+    if tl.load(ends + row) > 0:
+        found = tl.zeros((16,), tl.float32)
+    else:
+        found = tl.load(x + (row + 1) * 16 + lane)
+    tl.store(out + row * 16 + lane, found)
+
+
+def after(x: Tensor, ends: Tensor, *, in_place: bool = False) -> Tensor:
+    x = x.clone()
+    out = x if in_place else torch.empty_like(x)
+    after_kernel[(x.shape[0],)](x, ends, out)
+    return out
+
+
+def after_reference(x: Tensor, ends: Tensor) -> Tensor:
+    return torch.where(ends[:, None] > 0, 0.0, torch.nn.functional.pad(x, (0, 0, 0, 1))[1:])

@@ -17,18 +17,29 @@ from rewright.ops import Input
 def with_one_signature(reference: Any, launcher: Any, count: int) -> tuple[Any, Any]:
     """Both functions, where one that takes any number of arguments has the parameters of the other one.
 
-    Where both do, with other parameters in front, they have as many as there are arguments.
+    Where both do, and have another number of parameters in front, they have as many as there are arguments.
     """
     mine, other = _takes_any(reference), _takes_any(launcher)
-    if mine and other and list(inspect.signature(reference).parameters) != list(inspect.signature(launcher).parameters):
-        kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-        shared = inspect.Signature([inspect.Parameter(f"argument{n}", kind) for n in range(count)])
-        return _as(reference, shared), _as(launcher, shared)
+    if mine and other:
+        signatures = inspect.signature(reference), inspect.signature(launcher)
+        shared = _with_parameters(*signatures, count)
+        return (reference, launcher) if shared is None else (_as(reference, shared), _as(launcher, shared))
     if mine is False and other is True:
         return reference, _as(launcher, inspect.signature(reference))
     if mine is True and other is False:
         return _as(reference, inspect.signature(launcher)), launcher
     return reference, launcher
+
+
+def _with_parameters(mine: inspect.Signature, other: inspect.Signature, count: int) -> inspect.Signature | None:
+    """One parameter for each argument, the first ones by the names of ``mine``; None where both have as many."""
+    kinds = {p.kind for signature in (mine, other) for p in signature.parameters.values()}
+    plain = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    if len(mine.parameters) == len(other.parameters) or kinds != {plain, inspect.Parameter.VAR_POSITIONAL}:
+        return None
+    names = [p.name for p in mine.parameters.values() if p.kind is plain]
+    names += [f"argument{number}" for number in range(len(names), count)]
+    return inspect.Signature([inspect.Parameter(name, plain) for name in names[:count]])
 
 
 def _takes_any(function: Any) -> bool | None:

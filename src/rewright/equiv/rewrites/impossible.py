@@ -13,9 +13,9 @@ from rewright.refine.rewriting.drafts import Draft
 
 
 def without_impossible(draft: Draft) -> Draft:
-    """The program without choices by whether a number is an infinity that it cannot be, as of a maximum of numbers.
+    """The program without what is no number where a number is an infinity, if it cannot be that: a maximum of numbers.
 
-    What is not a number for a row of which nothing counts is then no part of a program whose rows all count.
+    Kernels give no number for a row in which nothing counts, and a certificate has none.
     """
     graph = draft.graph
 
@@ -23,13 +23,14 @@ def without_impossible(draft: Draft) -> Draft:
         asked = graph.nodes[node.operands[0]] if isinstance(node.op, ops.Select) else None
         if asked is None or not isinstance(asked.op, ops.Compare) or asked.op.direction not in ("EQ", "NE"):
             return None
-        pairs = permutations(asked.operands)
-        if not any(_differ(draft.facts[a], splat(graph, b)) for a, b in pairs):
+        kept, dropped = (1, 2) if asked.op.direction == "NE" else (2, 1)
+        number = splat(graph, node.operands[dropped])
+        if number is None or not math.isnan(number):
             return None
-        return operands[1] if asked.op.direction == "NE" else operands[2]
+        pairs = permutations(asked.operands)
+        return operands[kept] if any(_differ(draft.facts[a], splat(graph, b)) for a, b in pairs) else None
 
-    has_none = any(isinstance(n.op, ops.Constant) and any(map(math.isnan, n.op.values)) for n in graph.nodes)
-    return draft.rebuild(make) if has_none else draft
+    return draft.rebuild(make)
 
 
 def _differ(facts: Facts, number: float | None) -> bool:

@@ -31,7 +31,6 @@ from rewright.claims.language import (
     Opaque,
     Position,
     Ranged,
-    Size,
     Table,
     Take,
     applies,
@@ -59,7 +58,7 @@ POINTWISE = (Apply, Add, Guard)
 _FINITE = frozenset({"exponential", "tanh", "reciprocal", "greater", "greater_or_equal", "equal", "not_equal"})
 DIGITS = frozenset({"divide_integer", "remainder"})
 """Functions of a whole number that are sums of it where it is known to be in one block."""
-_PLAIN = frozenset({Apply, Add, Take, Input, Position, Size})
+_PLAIN = frozenset({Apply, Add, Take, Input, Position})
 _NOTHING = frozenset[int]()
 _LONGEST = 24
 _MOST_PRODUCTS = 32

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 
-from rewright.claims.language import Addend, Number, Position, Size, Table, View
+from rewright.claims.language import Addend, Number, Position, Table, View
 from rewright.lifting.terms.store import Label, Terms
 from rewright.lifting.terms.trace import Trace
 from rewright.lifting.terms.value import Pieces, Value
 
-_LEAVES = (Number, Position, Size, Table)
+_LEAVES = (Number, Position, Table)
 UNSET = -1
 _Event = tuple[int, "Label", tuple[int, ...], bool]
 """A term, its label, its children, and whether it is made, else checked to have that structure; terms are numbers."""

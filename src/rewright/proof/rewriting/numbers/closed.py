@@ -104,13 +104,15 @@ def _type_of(graph: Graph) -> TensorType | None:
 
 
 def _of_one_element(graph: Graph, dtype: DType) -> Graph | None:
-    """The number that all elements of a program are, as a program, whatever its sizes; None where they may differ."""
+    """The number that all elements of a program are, as a program, whatever its sizes; None where it computes any."""
     (root,) = graph.outputs.values()
-    value = splat(graph, root)
-    if value is None:
+    node = graph.nodes[root]
+    while isinstance(node.op, ops.View):
+        node = graph.nodes[node.operands[0]]
+    if not isinstance(node.op, ops.Constant) or ops.splat(node.op) is None:
         return None
     builder = GraphBuilder(graph.name)
-    builder.output("result", builder.add(ops.Constant(TensorType((), dtype), (value,))))
+    builder.output("result", builder.add(ops.Constant(TensorType((), dtype), node.op.values[:1])))
     return builder.build()
 
 
