@@ -14,7 +14,8 @@ from bench.kernel.rows import Row
 def vllm(name: str) -> Any:
     """A module of vLLM with its Triton kernels, as on a machine with a GPU of no particular kind.
 
-    The one of its modules that asks for a driver of Triton is told that there is one.
+    The one of its modules that asks for a driver of Triton is told that there is one. Its kernels in C++ stay where
+    they are: no row runs them, and a processor without AVX-512 cannot.
     """
     found = "vllm.triton_utils.importing"
     if found not in sys.modules:
@@ -24,6 +25,7 @@ def vllm(name: str) -> Any:
         platforms = importlib.import_module("vllm.platforms")
         interface = importlib.import_module("vllm.platforms.interface")
         own = {"get_device_name": lambda *_: "GPU", "num_compute_units": lambda *_: 4}
+        own["import_kernels"] = lambda *_: None
         platforms._current_platform = type("Platform", (interface.UnspecifiedPlatform,), own)()
     try:
         return importlib.import_module(f"vllm.{name}")
