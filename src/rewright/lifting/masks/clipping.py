@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Mapping
 from fractions import Fraction
 from math import ceil, floor
 from typing import cast
 
 from rewright.claims.language import Access, Fold, Ranged, folds
-from rewright.lifting.masks.positions import Ranges, affine, boxes, ranges_of
+from rewright.lifting.masks.positions import affine, boxes, ranges_of
 from rewright.lifting.terms import regions
 from rewright.lifting.terms.index import compose, identity
 from rewright.lifting.terms.regions import Region
@@ -27,11 +27,14 @@ def clip_region(terms: Terms, hole: int, access: Access, region: Region) -> Regi
     for box, count in region:
         for inner, bound in boxes(terms, hole, access, ((box, count),), ranges):
             form = affine(terms, (value, compose(at_value, inner)))
-            if form is None or any(v not in bound for v in form[1]):
+            known = {
+                v: (low, high) for v, (low, high) in bound.items() if isinstance(low, int) and isinstance(high, int)
+            }
+            if form is None or any(v not in known for v in form[1]):
                 return region
             axes = cast("Fold", terms.label(hole)).axes
             fresh = [inner[axis][1][0][0] for axis in axes]
-            own = tuple(_possible(v, form, bound, allowed) for v in fresh)
+            own = tuple(_possible(v, form, known, allowed) for v in fresh)
             found = regions.add([found, ((own, count),)])
     return found
 
@@ -55,7 +58,7 @@ def _guard_of(terms: Terms, hole: int) -> tuple[Operand, tuple[Fraction | None, 
 def _possible(
     variable: int,
     form: tuple[Fraction, dict[int, Fraction]],
-    bound: Ranges,
+    bound: Mapping[int, tuple[int, int]],
     allowed: tuple[Fraction | None, Fraction | None],
 ) -> tuple[int, int]:
     """The values of a variable for which a sum of indices may lie between two numbers."""
@@ -75,14 +78,3 @@ def _possible(
     start = start if least is None else max(start, ceil(least))
     stop = stop if most is None else min(stop, floor(most) + 1)
     return start, max(start, stop)
-
-
-def widen_region(terms: Terms, hole: int, access: Access, region: Region, known: Container[int]) -> Region | None:
-    """A region that the sequential program sums over and that is this one but for what a mask rules out; else None."""
-    if _guard_of(terms, hole) is None:
-        return None
-    own = clip_region(terms, hole, access, region)
-    for closed in terms.closings.get(hole, ()):
-        if closed in known and clip_region(terms, hole, access, terms.region(closed)) == own:
-            return terms.region(closed)
-    return None

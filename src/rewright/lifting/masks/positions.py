@@ -8,16 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
+from math import lcm
 from typing import cast
 
 from rewright.claims.language import Access, Add, Addend, Fold, Index, Number, applies
-from rewright.ir.dims import Dim, SizeExpr
+from rewright.ir.dims import Dim, SizeExpr, at_most, divide
 from rewright.lifting.terms import regions
 from rewright.lifting.terms.index import compose, variables_in
 from rewright.lifting.terms.regions import Region, is_set
 from rewright.lifting.terms.store import ONE, Operand, Terms
 
-Ranges = Mapping[int, tuple[int, int]]
+Ranges = Mapping[int, tuple[Dim, Dim]]
 """For every variable the first number that it stands for, and the one behind the last."""
 
 _DEPTH = 6
@@ -57,29 +58,51 @@ def factors_of(terms: Terms, operand: Operand) -> list[Operand]:
 
 
 def ranges_of(lengths: Sequence[Dim] | None) -> Ranges | None:
-    """The ranges of variables that count up to these lengths; None where some is a symbol."""
-    if lengths is None:
-        return None
-    return {v: (0, n) for v, n in enumerate(lengths) if isinstance(n, int)}
+    """The ranges of variables that count up to these lengths."""
+    return None if lengths is None else {v: (0, n) for v, n in enumerate(lengths)}
 
 
 def decide(terms: Terms, value: Operand, region: Region, ranges: Ranges | None) -> bool | None:
     """Whether an integer always lies in a set, or never; None where that is not known."""
-    found = affine(terms, value)
-    if found is None or ranges is None:
+    ends = None if ranges is None else ends_of(terms, value, ranges)
+    if ends is None:
         return None
-    low, slopes = found
+    reached = regions.intervals(ends[0], ends[1] + 1)
+    try:
+        common = regions.intersect(reached, region)
+    except regions.NotAView:  # symbols leave it open
+        return None
+    return True if common == reached else None if common else False
+
+
+def ends_of(terms: Terms, value: Operand, ranges: Ranges) -> tuple[Dim, Dim] | None:
+    """The least and the largest value of a sum of indices in their ranges; None for any other integer."""
+    addends = flat(terms, value)
+    whole = lcm(*(factor.denominator for factor, _ in addends))
+    low: Dim = 0
+    slopes: dict[int, Dim] = {}
+    for factor, (term, access) in addends:
+        times = int(factor * whole)
+        if term == terms.one:
+            low = low + times
+            continue
+        if term != terms.index:
+            return None
+        ((start, strides),) = access
+        low = low + start * times
+        for v, stride in strides:
+            slopes[v] = slopes.get(v, 0) + stride * times
     high = low
     for v, slope in slopes.items():
-        if v not in ranges:
+        if slope == 0:
+            continue
+        if v not in ranges or not isinstance(slope, int):
             return None
         ends = [slope * end for end in (ranges[v][0], ranges[v][1] - 1)]
-        low, high = low + min(ends), high + max(ends)
-    if low.denominator != 1 or high.denominator != 1:
-        return None
-    reached = regions.intervals(int(low), int(high) + 1)
-    common = regions.intersect(reached, region)
-    return True if common == reached else None if common else False
+        least, most = ends if slope > 0 else ends[::-1]
+        low, high = low + least, high + most
+    least, most = divide(low, whole), divide(high, whole)
+    return None if least is None or most is None else (least, most)
 
 
 def everywhere(terms: Terms, value: Operand, region: Region) -> bool | None:
@@ -173,7 +196,7 @@ def _ends(region: Region) -> Iterator[object]:
 
 def boxes(
     terms: Terms, hole: int, access: Access, region: Region, ranges: Ranges | None
-) -> Iterator[tuple[Access, dict[int, tuple[int, int]]]]:
+) -> Iterator[tuple[Access, dict[int, tuple[Dim, Dim]]]]:
     """Where the body of a fold is read in every box of a region that has elements, and its variables' ranges."""
     body, axes = terms.children(hole)[0], cast("Fold", terms.label(hole)).axes
     variables: list[int] = [_FRESH, *variables_in(access), *(ranges or {})]
@@ -182,9 +205,9 @@ def boxes(
         (0, ((first + axis, 1),)) if axis in axes else next(rest) for axis in range(terms.arity[body])
     )
     for box, _ in region:
-        own: dict[int, tuple[int, int]] = {}
+        own: dict[int, tuple[Dim, Dim]] = {}
         for axis, (low, high) in zip(axes, box, strict=True):
-            if isinstance(low, int) and isinstance(high, int) and low < high:
+            if low is not None and high is not None and at_most(low + 1, high) is True:
                 own[first + axis] = low, high
         if len(own) == len(axes):
             yield inner, {**(ranges or {}), **own}

@@ -16,8 +16,9 @@ from itertools import combinations
 from typing import TYPE_CHECKING, NamedTuple
 
 from rewright.claims.language import Access, Addend
-from rewright.lifting.masks.clipping import clip_region, widen_region
+from rewright.lifting.masks.clipping import clip_region
 from rewright.lifting.masks.positions import factors_of
+from rewright.lifting.masks.vanishing import widen_region
 from rewright.lifting.recognition.shifts import inverse_of, is_part
 from rewright.lifting.terms import regions
 from rewright.lifting.terms.regions import Region

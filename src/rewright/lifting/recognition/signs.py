@@ -12,6 +12,7 @@ from itertools import product
 from typing import cast
 
 from rewright.claims.language import Add, Addend, Apply, Fold, Ranged, applies, folds
+from rewright.ir.dims import Dim
 from rewright.lifting.masks.positions import Ranges, boxes, decide, flat, is_lowest, lowest
 from rewright.lifting.terms import regions
 from rewright.lifting.terms.regions import Region
@@ -66,7 +67,7 @@ def _has_positive(terms: Terms, operand: Operand, ranges: Ranges | None, depth: 
     return some
 
 
-_Bound = dict[int, tuple[int, int]]
+_Bound = dict[int, tuple[Dim, Dim]]
 
 
 def _bodies(terms: Terms, operand: Operand, ranges: Ranges | None) -> Iterator[tuple[Operand, _Bound, list[_Bound]]]:

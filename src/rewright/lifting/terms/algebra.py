@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 from rewright.claims.language import Access, Add, Addend, Guard, Index, Ranged, View, folds
 from rewright.lifting.arithmetic.close_reductions import FoldCloser
 from rewright.lifting.arithmetic.constants import add_tables
-from rewright.lifting.masks.clipping import widen_region
 from rewright.lifting.masks.guards import Guards
 from rewright.lifting.masks.nested_guards import has_fractions
 from rewright.lifting.masks.positions import factors_of, ranges_of
+from rewright.lifting.masks.vanishing import widen_region
 from rewright.lifting.recognition.factoring import factor_sum
 from rewright.lifting.recognition.fractions import gather_fractions
 from rewright.lifting.recognition.instances import instance, instance_of_any
@@ -152,7 +152,7 @@ class Algebra:
             for hole, region in addend.parts:
                 self.terms.mark(self.known.add, self.terms.set_range(hole, region))
             return closed
-        even = self._even(addend) or (self._unmasked(addend) if self.forms.quotients else None)
+        even = self._even(addend) or self._unmasked(addend)
         return addend if even is None else self.folds.close(even)
 
     def _unmasked(self, addend: Addend) -> Addend | None:

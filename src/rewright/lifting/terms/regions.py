@@ -74,8 +74,13 @@ def _intersect(left: Box, right: Box) -> Box | None:
     for (low, high), (other_low, other_high) in zip(left, right, strict=True):
         start = low if other_low is None else other_low if low is None else _larger(low, other_low)
         stop = high if other_high is None else other_high if high is None else -_larger(-high, -other_high)
-        if start is not None and stop is not None and _is_ordered(stop, start):
-            return None
+        if start is not None and stop is not None:
+            empty = at_most(stop, start)
+            # Of a range that lies in the other it need not be known whether it has any element.
+            if empty is None and (start, stop) not in ((low, high), (other_low, other_high)):
+                raise NotAView(f"whether {stop} is at most {start}")
+            if empty:
+                return None
         cut.append((start, stop))
     return tuple(cut)
 
