@@ -13,6 +13,7 @@ from rewright.ir.types import TensorType
 from rewright.lifting.arithmetic import contraction
 from rewright.lifting.arithmetic.pointwise import pointwise
 from rewright.lifting.arithmetic.reduction import split_alike
+from rewright.lifting.masks.inactive import under_mask
 from rewright.lifting.moves import layout, lookups, padding
 from rewright.lifting.moves.indexing import counted
 from rewright.lifting.moves.layout import tidy
@@ -110,6 +111,10 @@ def elementwise(algebra: Algebra, op: Operator, values: Sequence[Value], types: 
         one = compute(longer)
         if algebra.is_familiar(one):
             return shut(one)
+    for k, view in enumerate(views) if isinstance(op, ops.Add | ops.Subtract) else ():
+        masked = under_mask(algebra, view, lambda own, k=k: compute([*views[:k], own, *views[k + 1 :]]))
+        if masked is not None:
+            return masked
     return found
 
 

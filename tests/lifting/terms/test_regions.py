@@ -173,3 +173,11 @@ def at(region: Region, size: int) -> Region:
         return None if value is None else evaluate(value, {"n": size})
 
     return tuple((tuple((end(low), end(high)) for low, high in box), c) for box, c in region)
+
+
+def test_what_lies_inside_need_not_be_known_to_have_elements() -> None:
+    size = symbol("s")
+    most = regions.scale(regions.intervals(0, size - 1), Fraction(-1))
+    assert regions.add([regions.intervals(0, size), most]) == regions.intervals(size - 1, size)
+    with pytest.raises(NotAView):
+        regions.add([regions.intervals(0, size - 1), regions.intervals(2, size)])

@@ -7,7 +7,8 @@ from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING
 
-from rewright.claims.language import Add, Addend, View
+from rewright.claims.language import Add, Addend, Index, View
+from rewright.lifting.terms.index import compose, variables_in
 from rewright.lifting.terms.store import ONE, Operand
 
 if TYPE_CHECKING:
@@ -18,7 +19,26 @@ _Scaled = tuple[Fraction, Operand]
 
 def function(algebra: Algebra, name: str, views: Sequence[View]) -> View:
     """An operator without a law of its own: the same scalar function on both sides."""
-    return of_term(views[0], algebra.terms.apply(name, [algebra.operand(v) for v in views]))
+    found = algebra.terms.apply(name, [algebra.operand(v) for v in views])
+    if not algebra.sequential and found[0] >= algebra.horizon and len(views) == 1:
+        found = _at_place(algebra, name, algebra.close(views[0])) or found
+    return of_term(views[0], found)
+
+
+def _at_place(algebra: Algebra, name: str, addend: Addend) -> Operand | None:
+    """A function of ``5 f`` as the sequential program's one of ``i f``, read at 5: the angles of one position."""
+    terms, place = algebra.terms, addend.coefficient
+    products = terms.products.get(addend.term, ())
+    if place < 0 or place.denominator != 1 or not any(terms.index in terms.children(p) for p in products):
+        return None
+    own = variables_in(addend.access)
+    fresh = 1 + max(own, default=0)
+    term, access = terms.multiply([(terms.index, ((0, ((fresh, 1),)),)), (addend.term, addend.access)])
+    if term >= algebra.horizon:
+        return None
+    there: dict[int, Index] = {v: (0, ((v, 1),)) for v in own}
+    found = terms.apply(name, [(term, compose(access, there | {fresh: (int(place), ())}))])
+    return found if found[0] < algebra.horizon else None
 
 
 def of_term(like: View, operand: Operand) -> View:

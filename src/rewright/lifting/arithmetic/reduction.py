@@ -13,6 +13,7 @@ from rewright.ir.dims import Dim, SizeExpr, divide
 from rewright.ir.types import DType
 from rewright.lifting.arithmetic.functions import function
 from rewright.lifting.arithmetic.products import multiply
+from rewright.lifting.masks.inactive import under_mask
 from rewright.lifting.masks.one_hot import collapse
 from rewright.lifting.masks.positions import find_masked_term, is_lowest
 from rewright.lifting.moves.layout import assemble, lengthwise, slice_rows
@@ -21,7 +22,8 @@ from rewright.lifting.recognition.unit_axes import open_axes, plain, plain_view,
 from rewright.lifting.terms import regions
 from rewright.lifting.terms.algebra import Algebra, align
 from rewright.lifting.terms.index import at_zero, rename, variables_in
-from rewright.lifting.terms.store import ONE, Folded, Operand, in_order
+from rewright.lifting.terms.order import in_order
+from rewright.lifting.terms.store import ONE, Folded, Operand
 from rewright.lifting.terms.value import (
     Digits,
     NotAView,
@@ -59,6 +61,10 @@ def reduce(algebra: Algebra, kind: str, value: Value, axes: Sequence[int], *, pa
     found = recognise(algebra, lambda views: _reduce_view(algebra, kind, views[0], axes, part), [value])
     if algebra.sequential or algebra.is_familiar(found) or algebra.is_strange(value):
         return found
+    if kind == "maximum":
+        masked = under_mask(algebra, value, lambda one: _reduce_view(algebra, kind, one, axes, part))
+        if masked is not None:
+            return masked
     return _at_one(algebra, kind, value, axes, part, found)
 
 

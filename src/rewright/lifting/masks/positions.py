@@ -77,32 +77,56 @@ def decide(terms: Terms, value: Operand, region: Region, ranges: Ranges | None) 
 
 def ends_of(terms: Terms, value: Operand, ranges: Ranges) -> tuple[Dim, Dim] | None:
     """The least and the largest value of a sum of indices in their ranges; None for any other integer."""
-    addends = flat(terms, value)
+    found = _linear(terms, flat(terms, value))
+    if found is None:
+        return None
+    whole, low, slopes = found
+    high = low
+    for v, slope in slopes.items():
+        if v not in ranges or not isinstance(slope, int):
+            return None
+        ends = [slope * end for end in (ranges[v][0], ranges[v][1] - 1)]
+        first, last = ends if slope > 0 else ends[::-1]
+        low, high = low + first, high + last
+    least, most = divide(low, whole), divide(high, whole)
+    return None if least is None or most is None else (least, most)
+
+
+def _linear(terms: Terms, addends: Sequence[tuple[Fraction, Operand]]) -> tuple[int, Dim, dict[int, Dim]] | None:
+    """A sum of indices times a whole number: that number, the constant, and the slope in every variable; else None."""
     whole = lcm(*(factor.denominator for factor, _ in addends))
-    low: Dim = 0
+    constant: Dim = 0
     slopes: dict[int, Dim] = {}
     for factor, (term, access) in addends:
         times = int(factor * whole)
         if term == terms.one:
-            low = low + times
+            constant = constant + times
             continue
         if term != terms.index:
             return None
         ((start, strides),) = access
-        low = low + start * times
+        constant = constant + start * times
         for v, stride in strides:
             slopes[v] = slopes.get(v, 0) + stride * times
-    high = low
-    for v, slope in slopes.items():
-        if slope == 0:
+    return whole, constant, {v: slope for v, slope in slopes.items() if slope != 0}
+
+
+def named_places(terms: Terms, value: Operand, region: Region, variable: int, ranges: Ranges) -> Iterator[Index]:
+    """Places in the range of a variable at which an integer is the end of its set, as the diagonal of a causal mask."""
+    found = _linear(terms, flat(terms, value))
+    slope = None if found is None else found[2].get(variable)
+    if found is None or found[0] != 1 or slope not in (1, -1):
+        return
+    low, high = ranges[variable]
+    others = tuple(sorted((v, -s * slope) for v, s in found[2].items() if v != variable))
+    for ((start, stop),), _ in region:
+        end = start if start is not None else None if stop is None else stop - 1
+        if end is None:
             continue
-        if v not in ranges or not isinstance(slope, int):
-            return None
-        ends = [slope * end for end in (ranges[v][0], ranges[v][1] - 1)]
-        least, most = ends if slope > 0 else ends[::-1]
-        low, high = low + least, high + most
-    least, most = divide(low, whole), divide(high, whole)
-    return None if least is None or most is None else (least, most)
+        place: Index = ((end - found[1]) * slope, others)
+        reached = ends_of(terms, (terms.index, (place,)), ranges)
+        if reached is not None and at_most(low, reached[0]) and at_most(reached[1] + 1, high):
+            yield place
 
 
 def everywhere(terms: Terms, value: Operand, region: Region) -> bool | None:
@@ -181,17 +205,16 @@ def restate(terms: Terms, value: Operand, region: Region, other: Operand) -> Reg
     """A test of an integer as one of another, which is a constant more, or minus the integer and a constant."""
     if value == other:
         return region
-    own, wanted = affine(terms, value), affine(terms, other)
-    if own is None or wanted is None or not wanted[1] or any(isinstance(end, SizeExpr) for end in _ends(region)):
+    if any(isinstance(end, SizeExpr) for box, _ in region for ends in box for end in ends):
+        return None
+    own, wanted = flat(terms, value), flat(terms, other)
+    if not any(term == terms.index for _, (term, _) in wanted):
         return None
     for sign in (ONE, -ONE):
-        if own[1] == {variable: sign * slope for variable, slope in wanted[1].items()}:
-            return regions.preimage(region, sign, own[0] - sign * wanted[0])
+        found = _linear(terms, [*own, *((-sign * factor, operand) for factor, operand in wanted)])
+        if found is not None and not found[2] and isinstance(found[1], int):
+            return regions.preimage(region, sign, Fraction(found[1], found[0]))
     return None
-
-
-def _ends(region: Region) -> Iterator[object]:
-    return (end for box, _ in region for pair in box for end in pair)
 
 
 def boxes(

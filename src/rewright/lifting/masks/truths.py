@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from rewright import ops
 from rewright.claims.language import Addend, View
+from rewright.ir.dims import SizeExpr
 from rewright.ir.operator import Operator
 from rewright.ir.types import DType, TensorType
 from rewright.lifting.arithmetic.functions import function, of_integers
@@ -15,10 +16,12 @@ from rewright.lifting.masks.blocks import multiply_out
 from rewright.lifting.masks.positions import align, decide, everywhere, is_infinity, orient, ranges_of, restate
 from rewright.lifting.recognition.shifts import is_maximum
 from rewright.lifting.recognition.signs import is_finite, is_positive, is_truth
+from rewright.lifting.recognition.unit_axes import open_axes, shut
 from rewright.lifting.terms import regions
-from rewright.lifting.terms.index import compose, rename, variables_in
+from rewright.lifting.terms.index import compose, identity, rename, variables_in
 from rewright.lifting.terms.regions import Region
 from rewright.lifting.terms.store import ONE, Operand
+from rewright.lifting.terms.trace import look
 
 if TYPE_CHECKING:
     from rewright.lifting.terms.algebra import Algebra
@@ -32,6 +35,38 @@ _COMPARED: dict[str, Callable[[Fraction], bool]] = {
 
 
 def _compare(algebra: Algebra, op: Operator, views: Sequence[View], types: Sequence[TensorType]) -> View:
+    """How numbers compare; an index and a number on a rank as the sequential program's test of two indices, read there.
+
+    A step with one query at place ``S`` has the mask of row ``S``.
+    """
+    found = _compared(algebra, op, views, types)
+    if algebra.sequential or types[0].dtype.is_float:
+        return found
+    is_constant = algebra.as_constant(found) is not None
+    if algebra.is_familiar(found) and not is_constant:
+        return found
+    for opened in open_axes(views if is_constant else [_as_place(algebra, view) for view in views]):
+        other = look(algebra.terms, lambda own=opened: _known_test(algebra, op, own, types))
+        if other is not None:
+            return shut(other)
+    return found
+
+
+def _known_test(algebra: Algebra, op: Operator, views: Sequence[View], types: Sequence[TensorType]) -> View | None:
+    """How numbers compare, where that is a test that the sequential program has."""
+    found = _compared(algebra, op, views, types)
+    return found if algebra.is_familiar(found) and predicate(algebra, found) is not None else None
+
+
+def _as_place(algebra: Algebra, view: View) -> View:
+    """A whole number as the index of that place."""
+    number = algebra.as_constant(view)
+    if number is None or number < 0 or number.denominator != 1:
+        return view
+    return View(view.dims, (Addend(ONE, algebra.terms.index, ((int(number), ()),)),))
+
+
+def _compared(algebra: Algebra, op: Operator, views: Sequence[View], types: Sequence[TensorType]) -> View:
     """How numbers compare: the set of an integer's values, or the test of floats in one direction."""
     assert isinstance(op, ops.Compare)
     left, right = views
@@ -140,6 +175,9 @@ def _first_test(algebra: Algebra, value: Operand, region: Region) -> tuple[Opera
     """Of tests of indices that differ by an offset on both sides, or by their order, the first: ranks may read it
     elsewhere.
     """
+    if any(isinstance(low, SizeExpr) for low, _ in value[1]):
+        (term, access), same = _first_test(algebra, (value[0], identity(len(value[1]))), region)
+        return (term, compose(access, value[1])), same
     (term, access), form = orient(algebra.terms, *align(algebra.terms, value, region, (algebra.terms.one, ())))
     names = [strides[0][0] for low, strides in access if low == 0 and len(strides) == 1 and strides[0][1] == 1]
     if len(set(names)) < len(access) or not set(variables_in(value[1])) <= set(names):

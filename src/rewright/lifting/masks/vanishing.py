@@ -14,8 +14,10 @@ from rewright.lifting.recognition.signs import is_finite
 from rewright.lifting.terms import regions
 from rewright.lifting.terms.regions import Region, is_set
 from rewright.lifting.terms.store import Operand, Terms
+from rewright.lifting.terms.trace import look
 
 _DEPTH = 12
+_IsNeutral = Callable[[Terms, Operand, Ranges, int], bool]
 
 
 def widen_region(terms: Terms, hole: int, access: Access, region: Region, known: Container[int]) -> Region | None:
@@ -25,17 +27,27 @@ def widen_region(terms: Terms, hole: int, access: Access, region: Region, known:
     if neutral is None or ranges is None:
         return None
     for closed in terms.closings.get(hole, ()):
-        if closed not in known:
-            continue
-        try:
-            difference = regions.add([terms.region(closed), regions.scale(region, Fraction(-1))])
-        except regions.NotAView:  # symbols leave open which is larger
-            continue
-        body = terms.children(hole)[0]
-        found = list(boxes(terms, hole, access, difference, ranges))
-        if len(found) == len(difference) and all(neutral(terms, (body, at), own, _DEPTH) for at, own in found):
-            return terms.region(closed)
+        if closed in known:
+            found = look(terms, lambda closed=closed: _wider(terms, (closed, hole, access), region, ranges, neutral))
+            if found is not None:
+                return found
     return None
+
+
+def _wider(
+    terms: Terms, folds: tuple[int, int, Access], region: Region, ranges: Ranges, neutral: _IsNeutral
+) -> Region | None:
+    """The region of a closed fold, if what it has more or less than another one adds nothing."""
+    closed, hole, access = folds
+    wanted = terms.region(closed)
+    try:
+        difference = regions.add([wanted, regions.scale(region, Fraction(-1))])
+    except regions.NotAView:  # symbols leave open which is larger
+        return None
+    body = terms.children(hole)[0]
+    found = list(boxes(terms, hole, access, difference, ranges))
+    adds_nothing = len(found) == len(difference) and all(neutral(terms, (body, at), own, _DEPTH) for at, own in found)
+    return wanted if adds_nothing else None
 
 
 def _is_zero(terms: Terms, operand: Operand, ranges: Ranges, depth: int) -> bool:
@@ -87,5 +99,5 @@ def _is_no_infinity(terms: Terms, operand: Operand, ranges: Ranges) -> bool:
     return is_finite(terms, operand, ranges)
 
 
-_NEUTRAL: dict[str, Callable[[Terms, Operand, Ranges, int], bool]] = {"sum": _is_zero, "maximum": _is_lowest}
+_NEUTRAL: dict[str, _IsNeutral] = {"sum": _is_zero, "maximum": _is_lowest}
 """By fold how to tell what adds nothing to it."""

@@ -6,15 +6,16 @@ there. Both are needed before exponentials are written as quotients.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from itertools import product
 from typing import cast
 
-from rewright.claims.language import Add, Addend, Apply, Fold, Ranged, applies, folds
+from rewright.claims.language import Access, Add, Addend, Apply, Fold, Index, Ranged, applies, folds
 from rewright.ir.dims import Dim
-from rewright.lifting.masks.positions import Ranges, boxes, decide, flat, is_lowest, lowest
+from rewright.lifting.masks.positions import Ranges, boxes, decide, flat, is_lowest, lowest, named_places
 from rewright.lifting.terms import regions
+from rewright.lifting.terms.index import compose, variables_in
 from rewright.lifting.terms.regions import Region
 from rewright.lifting.terms.store import Operand, Terms
 
@@ -38,22 +39,22 @@ def is_finite(terms: Terms, operand: Operand, ranges: Ranges | None) -> bool:
 def _has_finite(terms: Terms, operand: Operand, ranges: Ranges | None) -> bool:
     """Whether a maximum over a range is of finite numbers and minus infinities, and of one finite number at least."""
     some = False
-    for body, inside, corners in _bodies(terms, operand, ranges):
-        tests: list[tuple[Operand, Region]] = []
+    for body, inside, own in _bodies(terms, operand, ranges):
+        tests: list[Test] = []
         for factor, addend in flat(terms, body):
             mask = lowest(terms, addend)
             if mask is not None and factor > 0:
-                tests.append(mask)
+                tests.append((mask[0], regions.complement(mask[1])))
             elif not is_finite(terms, addend, inside):
                 return False
-        some |= any(all(decide(terms, v, r, inside | corner) is False for v, r in tests) for corner in corners)
+        some |= _meet(terms, tests, own, inside)
     return some
 
 
 def _has_positive(terms: Terms, operand: Operand, ranges: Ranges | None, depth: int) -> bool:
     """Whether a sum over a range is of numbers that are positive where a mask holds, which it does somewhere."""
     some = False
-    for body, inside, corners in _bodies(terms, operand, ranges):
+    for body, inside, own in _bodies(terms, operand, ranges):
         masked = terms.mask(body)
         if masked is None:
             if not is_positive(terms, body, inside, depth):
@@ -63,29 +64,51 @@ def _has_positive(terms: Terms, operand: Operand, ranges: Ranges | None, depth: 
         test, inner, region = masked
         if not regions.is_set(region) or not is_positive(terms, inner, inside, depth):
             return False
-        some |= any(decide(terms, test, region, inside | corner) is True for corner in corners)
+        some |= _meet(terms, [(test, region)], own, inside)
     return some
 
 
+Test = tuple[Operand, Region]
+"""An integer and the set that it has to lie in."""
 _Bound = dict[int, tuple[Dim, Dim]]
 
 
-def _bodies(terms: Terms, operand: Operand, ranges: Ranges | None) -> Iterator[tuple[Operand, _Bound, list[_Bound]]]:
-    """The body of a fold over every box of its region, with its variables' ranges, and at the corners of the box.
+def _bodies(terms: Terms, operand: Operand, ranges: Ranges | None) -> Iterator[tuple[Operand, _Bound, list[int]]]:
+    """The body of a fold over every box of its region, with the ranges of all variables, and those of the fold.
 
-    None at all where a box is empty, or no box of numbers.
+    None at all where a box is empty, or may be.
     """
     term, access = operand
     hole = terms.children(term)[0]
     body, region = terms.children(hole)[0], terms.region(term)
     found = list(boxes(terms, hole, access, region, ranges))
     axes = cast("Fold", terms.label(hole)).axes
-    if len(found) != len(region) or len(axes) > _MOST_AXES:
-        return
-    for inner, bound in found:
-        fresh = [inner[axis][1][0][0] for axis in axes]
-        ends = [[(v, (n, n + 1)) for n in dict.fromkeys((bound[v][0], bound[v][1] - 1))] for v in fresh]
-        yield (body, inner), bound, [dict(corner) for corner in product(*ends)]
+    if len(found) == len(region) and len(axes) <= _MOST_AXES:
+        for inner, bound in found:
+            yield (body, inner), bound, [inner[axis][1][0][0] for axis in axes]
+
+
+def _meet(terms: Terms, tests: Sequence[Test], own: Sequence[int], bound: _Bound) -> bool:
+    """Whether integers lie in their sets at one place of a fold at least, whatever its other variables are.
+
+    Looked at are the corners of its box, and for one variable the places that the tests name, as the diagonal.
+    """
+    corners = product(*([(n, ()) for n in dict.fromkeys((bound[v][0], bound[v][1] - 1))] for v in own))
+    places: list[tuple[Index, ...]] = [*corners]
+    if len(own) == 1:
+        places += [(index,) for test in tests for index in named_places(terms, *test, own[0], bound)]
+    return any(
+        all(
+            decide(terms, (term, _at(access, dict(zip(own, place, strict=True)))), r, bound)
+            for (term, access), r in tests
+        )
+        for place in places
+    )
+
+
+def _at(access: Access, place: dict[int, Index]) -> Access:
+    """An access at given places of some of its variables."""
+    return compose(access, {v: place.get(v, (0, ((v, 1),))) for v in variables_in(access)})
 
 
 def is_positive(terms: Terms, operand: Operand, ranges: Ranges | None, depth: int = _DEPTH) -> bool:

@@ -300,6 +300,11 @@ class Algebra:
             moved = (coefficient, term, ((low, strides),))
             rest = [i for i in (*items[:k], *items[k + 1 :]) if i[1] != self.terms.index or i[2][0][1]]
             return [*rest, moved], Fraction(0)
+        if len(sizes) == 1 and (constant / sizes[0][0]).denominator == 1:
+            coefficient, size = sizes[0]
+            place: Index = (size + int(constant / coefficient), ())
+            rest = [i for i in items if i[1] != self.terms.index or i[2][0][1]]
+            return [*rest, (coefficient, self.terms.index, (place,))], Fraction(0)
         return items, constant
 
     def _generalise(self, items: Sequence[tuple[Fraction, int, Access]]) -> Addend | None:

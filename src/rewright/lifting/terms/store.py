@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 from math import isfinite, prod
-from operator import itemgetter
 from typing import NamedTuple, cast
 
 from rewright.claims.language import (
@@ -40,6 +39,7 @@ from rewright.egraph import EGraph
 from rewright.ir.dims import Dim, SizeExpr
 from rewright.lifting.terms.forms import Rewrites
 from rewright.lifting.terms.index import Frame, compose, identity
+from rewright.lifting.terms.order import in_order, operand_key
 from rewright.lifting.terms.regions import Box, Region, is_set
 from rewright.lifting.terms.regions import add as add_regions
 from rewright.lifting.terms.trace import Mark, Trace
@@ -580,17 +580,3 @@ def _lone_axes(access: Access, variables: Container[int]) -> list[int] | None:
                     return None
                 found[var] = axis
     return sorted(found.values())
-
-
-def in_order(operands: Sequence[Operand]) -> list[Operand]:
-    """Operands in the order of their terms; reads of one term are ordered by what they read."""
-    distinct = len({term for term, _ in operands}) == len(operands)
-    return sorted(operands, key=itemgetter(0) if distinct else operand_key)
-
-
-def operand_key(operand: Operand) -> tuple[object, ...]:
-    """A deterministic order; offsets count last, so that all ranks order their operands alike."""
-    term, access = operand
-    if any(isinstance(n, SizeExpr) for low, strides in access for n in (low, *(s for _, s in strides))):
-        return term, 1, repr([(strides, str(low)) for low, strides in access])
-    return term, 0, tuple([(strides, low) for low, strides in access])
