@@ -26,7 +26,7 @@ PAIRS_PIP := $(PAIRS)/bin/python -m pip --disable-pip-version-check --quiet inst
 PIP := PIP_CONSTRAINT=$(CONSTRAINTS) $(BIN)/python -m pip --disable-pip-version-check --quiet install
 WORKERS ?= 2
 
-.PHONY: sanitized compare dist try-dist fresh rooms trusted lines help demo test check lint types floors unit long coverage slow docs zoo pairs bugs history conformance mutants mutants-checker mutants-kernel mutants-released kernel-defects kernels kernels-gems kernels-inductor kernels-own hunt forged-optimize forged-proofs conformance-jax breadth bench-refine bench-refutations bench-captured bench-meshes bench-depth bench-optimize calls bench-whole bench-rules bench-ir clean bench-env bench-robust forged-env bench-agents ray gpu-passes enzyme browser figures
+.PHONY: sanitized compare dist try-dist fresh rooms trusted lines help demo test check lint types floors unit long coverage slow docs zoo pairs serving bugs history conformance mutants mutants-checker mutants-kernel mutants-released kernel-defects kernels kernels-gems kernels-inductor kernels-own hunt forged-optimize forged-proofs conformance-jax breadth bench-refine bench-refutations bench-captured bench-meshes bench-depth bench-optimize calls bench-whole bench-rules bench-ir clean bench-env bench-robust forged-env bench-agents ray gpu-passes enzyme browser figures
 
 help:
 	@echo "make demo          a Llama over eight ranks proved equal to the original, and a broken one refuted"
@@ -43,6 +43,7 @@ help:
 	@echo "make figures       time, scaling and uses of laws, as SVG and PDF in build/figures; CAPTURES=folder"
 	@echo "make docs          the documentation, into docs/_build/html"
 	@echo "make zoo           every model and parallelisation, tiny sizes, as a table"
+	@echo "make serving       decoding with a cache against one pass, for sequences of any length, as a table"
 	@echo "make pairs         models of vLLM, torchtitan and timm against those of Transformers, and with fields changed"
 	@echo "make mutants       injected bugs and how many are refuted, as a table"
 	@echo "make mutants-checker  every check of the checker of proofs, and the test that fails without it"
@@ -205,6 +206,9 @@ pairs: $(PAIRS)/.run
 	@$(PAIRS)/bin/python -m bench.pairs --second
 	@$(PAIRS)/bin/python -m bench.depth --peer vllm
 	@$(PAIRS)/bin/python -m bench.titan
+
+serving: $(VENV)/.dev
+	@$(BIN)/python -W ignore -m bench.serving
 
 history: $(VENV)/.dev
 	@$(BIN)/python -m bench.history
