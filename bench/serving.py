@@ -24,13 +24,14 @@ from rewright.ir.errors import RewrightError
 
 Tensor = torch.Tensor
 SMALL = {
-    "hidden_size": 16, "intermediate_size": 32, "num_attention_heads": 2, "num_hidden_layers": 2, "vocab_size": 20,
+    "hidden_size": 32, "intermediate_size": 32, "num_attention_heads": 4, "num_hidden_layers": 2, "vocab_size": 20,
     "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2,
 }  # fmt: skip
-GROUPED = SMALL | {"num_key_value_heads": 1}
+GROUPED = SMALL | {"num_key_value_heads": 2}
 WINDOW = {"sliding_window": 4}
+PARTIAL = {"rope_type": "default", "rope_theta": 1e4, "partial_rotary_factor": 0.5}
 MLA = {
-    "num_key_value_heads": 2, "kv_lora_rank": 8, "q_lora_rank": 8, "qk_rope_head_dim": 4, "qk_nope_head_dim": 4,
+    "num_key_value_heads": 4, "kv_lora_rank": 8, "q_lora_rank": 8, "qk_rope_head_dim": 4, "qk_nope_head_dim": 4,
     "v_head_dim": 4, "first_k_dense_replace": 2, "n_routed_experts": 4, "num_experts_per_tok": 2, "n_group": 1,
     "topk_group": 1,
 }  # fmt: skip
@@ -48,8 +49,7 @@ class Family:
     attention: str = "sdpa"
 
     def build(self) -> Any:
-        """A model with numbers of its own."""
-        torch.manual_seed(0)
+        """A model with random numbers."""
         kind = getattr(transformers, f"{self.config}Config")
         config = kind(**self.base, **self.options, attn_implementation=self.attention)
         untyped: Any = transformers.AutoModelForCausalLM
@@ -93,7 +93,7 @@ FAMILIES = (
     ),
     Family("Granite", "multipliers"),
     Family("Starcoder2", "a window of keys", WINDOW, length="S+4"),
-    Family("StableLm", "partial rotary"),
+    Family("StableLm", "partial rotary", {"rope_parameters": PARTIAL}),
     Family("Phi", "parallel layers, partial rotary"),
     Family("Phi3", "fused projections"),
     Family("Nemotron", "squared rectifier"),
@@ -107,12 +107,17 @@ FAMILIES = (
     ),
     Family("Arcee", "squared rectifier"),
     Family("Falcon", "multi-query", base=SMALL),
-    Family("GPTNeoX", "partial rotary", base=SMALL),
-    Family("Bloom", "ALiBi", {"n_layer": 2, "n_head": 2}, {"hidden_size": 16, "vocab_size": 20}, attention="eager"),
     Family(
-        "GPT2", "positions of a table", {"n_layer": 2, "n_head": 2, "n_embd": 16, "n_positions": 64}, {"vocab_size": 20}
+        "GPTNeoX",
+        "partial rotary",
+        {"rope_parameters": PARTIAL},
+        SMALL,
     ),
-    Family("OPT", "positions counted by a mask", {"ffn_dim": 32, "word_embed_proj_dim": 16}, SMALL),
+    Family("Bloom", "ALiBi", {"n_layer": 2, "n_head": 4}, {"hidden_size": 32, "vocab_size": 20}, attention="eager"),
+    Family(
+        "GPT2", "positions of a table", {"n_layer": 2, "n_head": 4, "n_embd": 32, "n_positions": 64}, {"vocab_size": 20}
+    ),
+    Family("OPT", "positions counted by a mask", {"ffn_dim": 32, "word_embed_proj_dim": 32}, SMALL),
     Family("DeepseekV3", "latent attention, dense layers", MLA, SMALL),
     Family(
         "GptOss",

@@ -162,10 +162,18 @@ def join(left: View, right: View, axis: int) -> View | None:
     """One window for two neighbours, where the second continues the first; indices of one value may be left out."""
     if not _alike(left, right):
         return None
-    joined = _continue(left, right, axis)
-    if joined is None and any(1 in digits for view in (left, right) for digits in view.dims):
-        joined = _continue(plain_axis(left, axis), plain_axis(right, axis), axis)
-    return joined or _stack(left, right, axis)
+    ways = [(left, right)]
+    if any(1 in digits for view in (left, right) for digits in view.dims):
+        ways += [(plain_axis(left, axis), plain_axis(right, axis)), (_plain_axes(left), _plain_axes(right))]
+    several = (together(*way, axis) for together in (_continue, _stack) for way in ways)
+    return next((found for found in several if found is not None), None)
+
+
+def _plain_axes(view: View) -> View:
+    """The view with no index of one value read, along any axis."""
+    for axis in range(len(view.dims)):
+        view = plain_axis(view, axis)
+    return view
 
 
 def _alike(left: View, right: View) -> bool:
