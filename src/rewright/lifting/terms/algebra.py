@@ -84,6 +84,8 @@ class Algebra:
         self.folds = FoldCloser(self.terms, self.facts.allowed_values)
         self.guards = Guards(self)
         self._effort = Effort(effort)
+        self._alone = False
+        """Whether there is one rank: of several, what a mask rules out for one may be added by others all the same."""
         self.effort_for_outputs = Effort(EFFORT)
         """For outputs that are compared as sums of products, which come last and must have some left."""
         self.tests: dict[tuple[int, Region], tuple[Operand, Region]] = {}
@@ -124,6 +126,7 @@ class Algebra:
 
     def expect(self, ranks: int) -> None:
         """Make ready for outputs of so many ranks: where rows stand alone, sums over all of these."""
+        self._alone = ranks == 1
         if self.forms.plain:
             self.effort_for_outputs = Effort(EFFORT_FOR_ROWS * min(ranks, _MOST_RANKS))
 
@@ -152,7 +155,7 @@ class Algebra:
             for hole, region in addend.parts:
                 self.terms.mark(self.known.add, self.terms.set_range(hole, region))
             return closed
-        even = self._even(addend) or self._unmasked(addend)
+        even = self._even(addend) or (self._unmasked(addend) if self._alone or self.forms.quotients else None)
         return addend if even is None else self.folds.close(even)
 
     def _unmasked(self, addend: Addend) -> Addend | None:
