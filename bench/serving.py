@@ -1,8 +1,9 @@
 """``make serving``: decoding a token with a cache against one pass, for Transformers' models and any length.
 
 For each family the left program is a pass over all tokens, and the right one a pass over all but the last, and a step
-with the cache that it leaves. Compared are the logits of the last token and what is in the cache afterwards. So what is
-proved holds for any number of steps. Models are small and have two layers; their code is as it is installed.
+with the cache that it leaves. Compared are the logits of the last token and what is in the cache afterwards. So what
+is proved holds for any number of steps, with windows once these are full. Models are small and have two layers; their
+code is as it is installed.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import transformers
 
 import rewright as rw
 from rewright.ir.errors import RewrightError
+from rewright.ir.graph import Graph
 
 Tensor = torch.Tensor
 SMALL = {
@@ -148,13 +150,16 @@ class Whole(torch.nn.Module):
 
 
 class Decoding(Whole):
-    """The same with the last token by itself."""
+    """The same with the last token by itself; ``late`` is by how much its position is wrong."""
+
+    late = 0
 
     def forward(self, ids: Tensor) -> tuple[Tensor, ...]:
         """A pass over all but the last token, and a step."""
         cache = transformers.DynamicCache(config=self.model.config)
         self.model(input_ids=ids[:, :-1], past_key_values=cache, use_cache=True)
-        logits = self.model(input_ids=ids[:, -1:], past_key_values=cache, use_cache=True).logits
+        place = torch.arange(1)[None] + cache.get_seq_length() + self.late if self.late else None
+        logits = self.model(input_ids=ids[:, -1:], position_ids=place, past_key_values=cache, use_cache=True).logits
         return logits, *_tensors(cache)
 
 
@@ -162,13 +167,21 @@ def _tensors(cache: Any) -> Iterator[Tensor]:
     return (x for layer in cache.layers for x in (layer.keys, layer.values))
 
 
+def programs(family: Family, late: int = 0) -> tuple[Graph, Graph]:
+    """One pass, and a pass and a step."""
+    model, ids = family.build(), torch.zeros(2, 8, dtype=torch.int64)
+    step = Decoding(model)
+    step.late = late
+    dynamic = {"ids": {1: family.length}} if family.length else None
+    left, right = (rw.capture(f, (ids,), dynamic=dynamic) for f in (Whole(model), step))
+    return left, right
+
+
 def row(family: Family, budget: float) -> str:
     """What the table says of a family."""
     started = time.process_time()
     try:
-        model, ids = family.build(), torch.zeros(2, 8, dtype=torch.int64)
-        left, right = (rw.capture(f(model), (ids,), dynamic={"ids": {1: family.length}}) for f in (Whole, Decoding))
-        found = rw.equiv(left, right, budget=budget, explain=False)
+        found = rw.equiv(*programs(family), budget=budget, explain=False)
         text = found.status if found.status == "proved" else f"{found.status}: {found.reason[:90]}"
     except (RewrightError, TypeError, ValueError) as error:
         text = f"error: {str(error)[:90]}"
